@@ -1,0 +1,89 @@
+// Package checkpoint keeps a job's progress in a directory: what each batch reads (offsets/N), what it came to
+// (commits/N), and the revisions, modules and source notes that a replay needs.
+//
+// The text formats are Spark Structured Streaming's v1 with keys of our own beside Spark's. The package writes records,
+// reads them back, verifies and repairs them, and keeps their number bounded; it does not know what a source, a transform
+// or a sink is, and never decides what a batch does. All file access goes through checkpoint/durable.
+package checkpoint
+
+import "encoding/json"
+
+// BatchID numbers the micro-batches of a query from 0 without gaps. NoBatch stands for "none yet".
+type BatchID int64
+
+// NoBatch is the id before the first batch.
+const NoBatch BatchID = -1
+
+// Position is where a source stands. Line is the source's one line of JSON in offsets/N, in Spark's shape; Extra is a
+// JSON text for what Spark's line cannot hold, kept in conf `wasmill.source.<name>`. The zero Position is the beginning.
+type Position struct {
+	Line  string
+	Extra string
+}
+
+// IsZero reports whether nothing was ever planned for the source.
+func (p Position) IsZero() bool { return p == Position{} }
+
+// SourcePosition is one source's end in a plan. Its start is its end in the plan before.
+type SourcePosition struct {
+	Name string
+	End  Position
+}
+
+// Plan is the durable record offsets/N: what batch N reads, written before any record of it is processed.
+type Plan struct {
+	Batch       BatchID
+	TimeMS      int64             // batch time, milliseconds since 1970
+	WatermarkMS int64             // 0 none yet
+	Conf        map[string]string // further keys of conf; the package adds its own and Spark's
+	Sources     []SourcePosition  // by source number
+}
+
+// Position returns the named source's end, or the zero Position when the plan does not know it.
+func (p *Plan) Position(name string) Position {
+	if p == nil {
+		return Position{}
+	}
+	for _, s := range p.Sources {
+		if s.Name == name {
+			return s.End
+		}
+	}
+	return Position{}
+}
+
+// Decision is the durable record commits/N: the settled outcome of batch N, which will be published.
+type Decision struct {
+	Batch           BatchID
+	NextWatermarkMS int64
+	Digest          string // batch digest, 32 hex digits; equal in every marker
+	Revision        string // sha256 of the revision, 64 hex digits
+	Semantics       int    // the host's semantics number that ran it
+	Inputs          Digest
+	Outputs         map[string]Digest        // by sink
+	State           string                   // digest of the state changelog, "" when stateless
+	Targets         map[string]TargetOutcome // by target id
+	Sources         map[string]SourceOutcome // by source name
+	Attempt         string                   // 8 hex digits; never seen by a guest
+}
+
+// Digest is a digest of logical records with their count.
+type Digest struct {
+	Records int64  `json:"records"`
+	XXH3    string `json:"xxh3"` // 32 hex digits
+}
+
+// TargetOutcome is what one target staged for a batch. Staged is the target's own JSON, nil when it was not called;
+// Last is the last batch it was called for, this one included.
+type TargetOutcome struct {
+	Staged json.RawMessage `json:"staged,omitempty"`
+	Last   BatchID         `json:"last"`
+	Digest string          `json:"digest,omitempty"` // batch digest of Last
+}
+
+// SourceOutcome is a source's event-time standing after a batch.
+type SourceOutcome struct {
+	Records     int64 `json:"records"`
+	WatermarkMS int64 `json:"watermark"`
+	Idle        bool  `json:"idle,omitempty"`
+}

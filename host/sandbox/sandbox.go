@@ -1,0 +1,119 @@
+// Package sandbox runs user modules: checked before they run, with a pinned clock and seeded randomness, bounded memory,
+// and a fresh instance for every lane of every batch, so that a batch that runs again gives the same bytes.
+//
+// It stands behind the seam Engine -> Module -> Program -> Instance; wazero is the engine behind it and no type of it
+// leaves the package. The package knows nothing of batches, files or sinks, and trusts no pointer, length or count of a
+// guest. What a guest does wrong is a *Failure from a closed list; any other error is the host's own trouble.
+package sandbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/wasmill/wasmill/abi"
+)
+
+// Binary is a module as it was found.
+type Binary struct {
+	Name    string // path or reference, for messages
+	Wasm    []byte
+	Sidecar []byte // <module>.json, nil when there is none
+}
+
+// Engine checks and compiles modules. It is safe for concurrent use.
+type Engine interface {
+	Compile(ctx context.Context, b Binary) (Module, error)
+	// Kind is "compiler" or "interpreter".
+	Kind() string
+	Close(ctx context.Context) error
+}
+
+// Module is checked and compiled, but has not run.
+type Module interface {
+	Info() *Info
+	// Start runs the module's start-up once, under the virtual WASI at a fixed time, and keeps what it left.
+	Start(ctx context.Context, o Options) (Program, error)
+	Close(ctx context.Context) error
+}
+
+// Info is what can be said of a module without running it.
+type Info struct {
+	Digest   string // sha256 of the module, with its sidecar when there is one, 64 hex digits
+	Size     int
+	Imports  []string // "module.name (params) -> results", sorted
+	Exports  []string
+	Manifest *abi.Manifest
+	// MemoryMin and MemoryMax are in 64 KiB pages; MemoryMax is 0 when the module declares none.
+	MemoryMin, MemoryMax uint32
+}
+
+// Options fix what a program does besides its code.
+type Options struct {
+	Transform string // name, for messages and logs
+	Config    []byte // canonical JSON
+	Limits    Limits
+	// Log takes the guest's log lines, already cut and escaped. It must not block. May be nil.
+	Log func(level int, text string)
+}
+
+// Limits bound a program. Zero values stand for the defaults.
+type Limits struct {
+	Memory     int64 // bytes, a multiple of 64 KiB; default 64 MiB
+	FuelCall   uint64
+	FuelRecord uint64
+	Depth      int
+	Output     int64 // bytes of emitted records a lane; default 64 MiB
+}
+
+// Program is a started module: what every instance begins as. It is safe for concurrent use.
+type Program interface {
+	Manifest() *abi.Manifest
+	// Image is the digest of what start-up left, 64 hex digits; part of the revision.
+	Image() string
+	New(ctx context.Context, l Lane) (Instance, error)
+	Close(ctx context.Context) error
+}
+
+// Lane pins what an instance may see of time and chance.
+type Lane struct {
+	Seed [2]uint64
+	Time int64 // the batch's time, microseconds since 1970
+}
+
+// Call is one frame for a guest.
+type Call struct {
+	Header  abi.FrameHeader
+	Records []abi.Record
+	NFields int
+}
+
+// Emit takes one emitted record; its bytes lie in guest memory and are valid only during the call. The record's form is
+// already checked; a *Failure it returns stops the guest as a trap, any other error stops it as host trouble.
+type Emit func(r *abi.Record) error
+
+// Instance serves one lane of one batch and is then closed. It is not safe for concurrent use, and after an error from
+// Call it must only be closed.
+type Instance interface {
+	Call(ctx context.Context, c Call, emit Emit) error
+	Close(ctx context.Context) error
+}
+
+// Failure is what a guest did wrong. Exactly one of Trap and Status is set.
+type Failure struct {
+	Trap     abi.TrapName
+	Status   int32
+	Text     string // the guest's own error text, or what the host saw; escaped, at most 1 KiB
+	Progress uint32 // lane-wide index of the record the guest was at; abi.NoIndex when unset
+	Stack    []string
+}
+
+func (f *Failure) Error() string {
+	what := fmt.Sprintf("status %d", f.Status)
+	if f.Trap != "" {
+		what = "trap " + string(f.Trap)
+	}
+	if f.Text == "" {
+		return what
+	}
+	return what + ": " + f.Text
+}

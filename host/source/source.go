@@ -1,0 +1,69 @@
+// Package source is the seam between the engine and what it reads.
+//
+// A Source plans bounded ranges of one input and reads them again, identically. The drivers live in folders of their own
+// (files, generator) and pass the suite in sourcetest. A source never decides when a batch runs and holds no progress
+// that is not in the plan it is given; it must not skip, reorder or repeat a record of a planned range.
+package source
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/checkpoint"
+)
+
+// Limit is how much one batch may take of a source. Zero means no limit. At least one record is always planned.
+type Limit struct {
+	Records int64
+	Bytes   int64
+}
+
+// Range is what a batch reads of a source: everything after From up to and including To.
+type Range struct {
+	From, To checkpoint.Position
+}
+
+// Split is a part of a range that is read in one go and in order. Detail is the driver's own.
+type Split struct {
+	Name   string // path, or topic and partition: for messages and dead letters
+	Size   int64  // planned size in the driver's unit (bytes of files, offsets); lanes are cut by it
+	Detail json.RawMessage
+}
+
+// Writer takes the records of a split. It copies what it needs: the record and its bytes may be reused after the call.
+// An error from it ends the read and is returned by Read unchanged.
+type Writer interface {
+	// Write takes one record: Key, Value, Headers, Offset, Partition and, when the source has one of its own, EventTime.
+	Write(r *abi.Record) error
+	// Reject takes what lies at a record's place and cannot be one (a line over 16 MiB, a row that does not decode).
+	// Value may be cut. Code is a stable word, reason a sentence.
+	Reject(r *abi.Record, code, reason string) error
+}
+
+// Source is one input of a job. Latest, Release and Freeze are called by one goroutine; Splits and Read also in parallel
+// with them and with each other.
+type Source interface {
+	// Latest returns the furthest end after from that can be planned now within limit, or from itself when there is
+	// nothing new. What it returns must be readable for as long as a retained plan names it.
+	Latest(ctx context.Context, from checkpoint.Position, limit Limit) (checkpoint.Position, error)
+	// Splits cuts a range in fixed order: the same range gives the same splits, in any process.
+	Splits(ctx context.Context, r Range) ([]Split, error)
+	// Read delivers exactly the records of s in order, or fails. An input that changed since it was planned is a
+	// *ChangedError.
+	Read(ctx context.Context, s Split, to Writer) error
+	// Release says that everything up to the position is sealed. A source may tidy up; an error is reported, not fatal.
+	Release(ctx context.Context, upTo checkpoint.Position) error
+	// Freeze makes what exists at this moment the end of the input: Latest never plans beyond it (trigger availableNow).
+	Freeze(ctx context.Context) error
+	Close() error
+}
+
+// ChangedError says that an input is no longer what the plan pinned: it shrank, vanished, grew inside the planned range
+// or was replaced.
+type ChangedError struct {
+	Split  string
+	Detail string
+}
+
+func (e *ChangedError) Error() string { return e.Split + ": " + e.Detail }
