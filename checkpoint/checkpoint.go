@@ -59,7 +59,7 @@ type Decision struct {
 	Digest          string // batch digest, 32 hex digits; equal in every marker
 	Revision        string // sha256 of the revision, 64 hex digits
 	Semantics       int    // the host's semantics number that ran it
-	Inputs          Digest
+	Inputs          map[string]Digest        // by source
 	Outputs         map[string]Digest        // by sink
 	State           string                   // digest of the state changelog, "" when stateless
 	Targets         map[string]TargetOutcome // by target id
