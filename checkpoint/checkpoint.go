@@ -56,9 +56,9 @@ func (p *Plan) Position(name string) Position {
 type Decision struct {
 	Batch           BatchID
 	NextWatermarkMS int64
-	Digest          string // batch digest, 32 hex digits; equal in every marker
-	Revision        string // sha256 of the revision, 64 hex digits
-	Semantics       int    // the host's semantics number that ran it
+	Digest          string                   // batch digest, 32 hex digits; equal in every marker
+	Revision        string                   // sha256 of the revision, 64 hex digits
+	Semantics       int                      // the host's semantics number that ran it
 	Inputs          map[string]Digest        // by source
 	Outputs         map[string]Digest        // by sink
 	State           string                   // digest of the state changelog, "" when stateless
