@@ -1,0 +1,12 @@
+/* Emits one record of SIZE bytes for each input, TIMES times a frame. */
+#include "guest.h"
+
+static uint8_t zs[SIZE];
+
+BATCH(f) {
+    for (u32 i = 0; i < SIZE; i++) zs[i] = 'z';
+    wm_record o = blank();
+    o.value = address(zs), o.value_len = SIZE;
+    for (int i = 0; i < TIMES; i++) wm_host_emit(&o, 1, sizeof o);
+    return 0;
+}
