@@ -1,0 +1,154 @@
+package job
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Column is one column of a sink's schema, or one field of a struct.
+type Column struct {
+	Name string
+	Type ColumnType
+}
+
+// ColumnType is the type of a column.
+type ColumnType struct {
+	// Kind is string, boolean, int32, int64, float, double, decimal, timestamp, date, binary, struct or list.
+	Kind string
+	// Precision and Scale are those of a decimal: 1 to 38 digits, Scale of them after the point.
+	Precision, Scale int
+	Fields           []Column    // of a struct, in order
+	Elem             *ColumnType // of a list
+}
+
+// String returns the type as a job file writes it.
+func (t ColumnType) String() string {
+	switch t.Kind {
+	case "decimal":
+		return fmt.Sprintf("decimal(%d,%d)", t.Precision, t.Scale)
+	case "list":
+		return "[" + t.Elem.String() + "]"
+	case "struct":
+		fields := make([]string, len(t.Fields))
+		for i, f := range t.Fields {
+			fields[i] = f.Name + ": " + f.Type.String()
+		}
+		return "{" + strings.Join(fields, ", ") + "}"
+	}
+	return t.Kind
+}
+
+var plainKinds = [...]string{"string", "boolean", "int32", "int64", "float", "double", "timestamp", "date", "binary"}
+
+// columnAliases are what other systems call the types.
+var columnAliases = map[string]string{
+	"int": "int32", "integer": "int32", "long": "int64", "bigint": "int64", "int16": "int32", "smallint": "int32", "tinyint": "int32",
+	"bool": "boolean", "text": "string", "varchar": "string", "str": "string", "float32": "float", "real": "float", "number": "double",
+	"float64": "double", "datetime": "timestamp", "time": "timestamp", "bytes": "binary", "blob": "binary",
+	"numeric": `decimal(18,2)`, "decimal": `decimal(18,2)`,
+}
+
+var (
+	decimalType = regexp.MustCompile(`^decimal\(\s*([0-9]{1,4})\s*,\s*([0-9]{1,4})\s*\)$`)
+	brokenType  = regexp.MustCompile(`^decimal\(\s*[0-9]+$`)
+)
+
+// columns reads a schema: a mapping whose order counts.
+func (c *checker) columns(n *yaml.Node, path string) ([]Column, bool) {
+	if n.Kind != yaml.MappingNode {
+		return nil, c.wrong(n, path, CodeType, "expected columns as name: type, got "+kindOf(n))
+	}
+	if len(n.Content) == 0 {
+		return nil, c.wrong(n, path, CodeValue, "a schema needs at least one column")
+	}
+	ok := true
+	folded := map[string]string{}
+	var columns []Column
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		p := join(path, k.Value)
+		c.note(p, k, v)
+		if scalar(v) == scalarNull && strings.HasSuffix(k.Value, ")") && brokenDecimal(n, i) {
+			continue // the tail of decimal(9,2) without quotes, reported at its head
+		}
+		if why := badColumnName(k.Value); why != "" {
+			ok = c.wrong(k, p, CodeValue, why)
+			continue
+		}
+		if other, dup := folded[strings.ToLower(k.Value)]; dup && other != k.Value {
+			ok = c.wrong(k, p, CodeDuplicate, fmt.Sprintf("columns %q and %q differ in case only; Spark does not tell them apart", cut(other), cut(k.Value)))
+			continue
+		}
+		folded[strings.ToLower(k.Value)] = k.Value
+		t, good := c.columnType(v, p)
+		ok = ok && good
+		columns = append(columns, Column{Name: k.Value, Type: t})
+	}
+	return columns, ok
+}
+
+func brokenDecimal(n *yaml.Node, i int) bool {
+	return i >= 2 && n.Content[i-1].Kind == yaml.ScalarNode && brokenType.MatchString(n.Content[i-1].Value)
+}
+
+func badColumnName(name string) string {
+	switch {
+	case name == "":
+		return "a column needs a name"
+	case len(name) > 255:
+		return "a column's name has at most 255 bytes"
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return "a column's name holds no control characters"
+	}
+	return ""
+}
+
+func (c *checker) columnType(n *yaml.Node, path string) (ColumnType, bool) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		fields, ok := c.columns(n, path)
+		return ColumnType{Kind: "struct", Fields: fields}, ok
+	case yaml.SequenceNode:
+		if len(n.Content) != 1 {
+			return ColumnType{}, c.wrong(n, path, CodeType, "a list is written as its element's type in brackets: [string]")
+		}
+		elem, ok := c.columnType(n.Content[0], path+"[0]")
+		return ColumnType{Kind: "list", Elem: &elem}, ok
+	}
+	if m := decimalType.FindStringSubmatch(n.Value); m != nil {
+		p, _ := strconv.Atoi(m[1])
+		s, _ := strconv.Atoi(m[2])
+		if p < 1 || p > 38 || s > p {
+			return ColumnType{}, c.wrong(n, path, CodeRange, fmt.Sprintf("%s: a decimal has 1 to 38 digits, and at most that many after the point", cut(n.Value)))
+		}
+		return ColumnType{Kind: "decimal", Precision: p, Scale: s}, true
+	}
+	for _, k := range plainKinds {
+		if n.Value == k {
+			return ColumnType{Kind: k}, true
+		}
+	}
+	return ColumnType{}, c.unknownType(n, path)
+}
+
+func (c *checker) unknownType(n *yaml.Node, path string) bool {
+	if brokenType.MatchString(n.Value) {
+		return c.wrong(n, path, CodeValue, `a decimal must be quoted here, because of its comma: "decimal(9,2)"`)
+	}
+	m := Mistake{
+		Pos: at(n), Path: path, Code: CodeValue,
+		Message: kindOf(n) + " is no column type; types are " + strings.Join(plainKinds[:], ", ") + ", decimal(p,s), {..} for a struct, [type] for a list",
+	}
+	if alias := columnAliases[strings.ToLower(n.Value)]; alias != "" {
+		m.Suggestion = strconv.Quote(alias)
+	} else {
+		m.Suggestion = closest(n.Value, plainKinds[:])
+	}
+	c.add(m)
+	return false
+}

@@ -1,0 +1,174 @@
+package job
+
+import "math"
+
+// laterKinds describes kinds of sources and sinks that the format names and this version does not have.
+func laterKinds(kinds ...string) []Field {
+	var fields []Field
+	for _, k := range kinds {
+		fields = append(fields, Field{Name: k, Type: TypeConfig, Component: true, Later: true, Interpolated: true, Doc: "Not in this version."})
+	}
+	return fields
+}
+
+func describeSource() Field {
+	f := Field{
+		Type: TypeObject,
+		Fields: []Field{
+			{Name: "name", Type: TypeName, Required: true, Example: "flights", Doc: "The source's name. Its progress hangs on it."},
+			describeFilesSource(),
+			describeGenerator(),
+		},
+	}
+	f.Fields = append(f.Fields, laterKinds("kafka", "delta")...)
+	f.Fields = append(
+		f.Fields, describeEventTime(),
+		Field{
+			Name: "batch", Type: TypeObject, Doc: "How much one batch takes of the source.", Example: "{maxRecords: 50000}",
+			Fields: []Field{
+				{Name: "maxRecords", Type: TypeInt, Default: "100000", Min: 1, Max: 100_000_000, Doc: "Most records a batch."},
+				{Name: "maxBytes", Type: TypeSize, Default: "64MiB", Min: kib, Max: gib, Doc: "Most bytes a batch, as they lie in the files."},
+			},
+		},
+		Field{
+			Name: "attach", Type: TypeList, Elem: &Field{Type: TypeEnum, Values: []string{"path", "topic", "partition"}}, Max: 3,
+			Example: "[path]", Doc: "Adds a header with this name to each record: where it came from.",
+		},
+	)
+	return f
+}
+
+func describeEventTime() Field {
+	return Field{
+		Name: "eventTime", Type: TypeObject, Example: "{json: /time_hour, lateness: 2h}",
+		Doc: "Where the event time of a record stands. A record without one has none and moves no watermark.",
+		Fields: []Field{
+			{Name: "json", Type: TypePointer, Required: true, Example: "/time_hour", Doc: "A JSON pointer into the value."},
+			{
+				Name: "unit", Type: TypeEnum, Values: []string{"s", "ms", "us", "ns"}, Example: "ms",
+				Doc: "The value is an integer, so many units since 1970. Without it the value is RFC 3339 text.",
+			},
+			{
+				Name: "lateness", Type: TypeDuration, Default: "0s", Max: 3650 * day, Example: "2h",
+				Doc: "How far the watermark stays behind the newest event time.",
+			},
+		},
+	}
+}
+
+func describeFilesSource() Field {
+	return Field{
+		Name: "files", Type: TypeObject, Component: true, Example: "{path: ./flights, format: jsonl}",
+		Doc: "Reads the files of a directory or a glob, each once, in byte order of their paths. Names that begin with . or _ " +
+			"or end with .tmp are skipped.",
+		Fields: []Field{
+			{
+				Name: "path", Type: TypePath, Required: true, Interpolated: true, Example: "./flights",
+				Doc: "A directory, or a pattern with *, ?, [a-z], and ** for any number of folders.",
+			},
+			{
+				Name: "format", Type: TypeEnum, Values: []string{"lines", "jsonl", "csv", "parquet"}, Required: true, Example: "jsonl",
+				Doc: "lines: each line as it is; jsonl: the same, one JSON text a line; csv and parquet: each row becomes a JSON object.",
+			},
+			{
+				Name: "compression", Type: TypeEnum, Values: []string{"auto", "none", "gzip", "zstd"}, Default: "auto",
+				Doc: "auto goes by the file's name: .gz and .zst. For parquet it is auto: its pages say it themselves.",
+			},
+			{
+				Name: "csv", Type: TypeObject, Doc: "How csv files are laid out.", Example: `{header: true, delimiter: ";"}`,
+				Fields: []Field{
+					{Name: "header", Type: TypeBool, Default: "true", Doc: "The first line of each file names the columns."},
+					{Name: "delimiter", Type: TypeString, Default: `,`, Example: `";"`, Doc: "One ASCII character between values."},
+					{
+						Name: "columns", Type: TypeList, Elem: &Field{Type: TypeString}, Max: 10_000, Example: "[carrier, flight]",
+						Doc: "The names of the columns, for files without a header line.",
+					},
+				},
+			},
+			{
+				Name: "settle", Type: TypeDuration, Default: "1s", Max: hour, Example: "5s",
+				Doc: "A file is read once it has been unchanged for this long. With trigger availableNow the default is 0s.",
+			},
+		},
+	}
+}
+
+func describeGenerator() Field {
+	return Field{
+		Name: "generator", Type: TypeObject, Component: true, Example: "{kind: orders, seed: 1, rate: 1000}",
+		Doc: "Makes records from a seed, for trials and tests: the same seed and offset give the same record.",
+		Fields: []Field{
+			{Name: "kind", Type: TypeEnum, Values: []string{"orders"}, Default: "orders", Doc: "What the records are: orders of a shop, as JSON."},
+			{Name: "seed", Type: TypeInt, Default: "0", Max: math.MaxInt64, Doc: "Another seed, other records."},
+			{Name: "rate", Type: TypeInt, Default: "0", Max: 100_000_000, Doc: "Records a second; 0 is as many as a batch may take."},
+			{Name: "records", Type: TypeInt, Default: "0", Max: math.MaxInt64, Doc: "Records in all; 0 is without end."},
+		},
+	}
+}
+
+func describeSink() Field {
+	f := Field{
+		Type: TypeObject,
+		Fields: []Field{
+			{Name: "name", Type: TypeName, Required: true, Example: "lake", Doc: "The sink's name. What it has published hangs on it."},
+			{
+				Name: "from", Type: TypeList, Elem: &Field{Type: TypeRef}, Min: 1, Max: 64, Example: "[clean.flights]",
+				Doc: "What it takes: sources, transforms (their first port), or ports as name.port. The sink for dead letters has none.",
+			},
+			{
+				Name: "mode", Type: TypeEnum, Values: []string{"append", "upsert", "changelog"}, Default: "append",
+				Doc: "append adds rows. upsert and changelog are not in this version.",
+			},
+			describeFilesSink(),
+			{
+				Name: "stdout", Type: TypeObject, Component: true, Example: "{}",
+				Doc: "Prints each value on a line of its own. At least once: a restart may print a batch again.",
+				Fields: []Field{
+					{Name: "format", Type: TypeEnum, Values: []string{"jsonl"}, Default: "jsonl", Doc: "How a record is printed."},
+				},
+			},
+		},
+	}
+	f.Fields = append(f.Fields, laterKinds("kafka", "delta", "postgres", "sqlite", "http")...)
+	return f
+}
+
+func describeFilesSink() Field {
+	return Field{
+		Name: "files", Type: TypeObject, Component: true, Example: "{path: ./out, format: parquet, schema: {carrier: string}}",
+		Doc: "Writes files with a manifest that Spark reads. Exactly once.",
+		Fields: []Field{
+			{Name: "path", Type: TypePath, Required: true, Interpolated: true, Example: "./out", Doc: "The directory. One sink, one directory."},
+			{Name: "format", Type: TypeEnum, Values: []string{"parquet", "jsonl", "csv"}, Required: true, Doc: "The format of the files."},
+			{
+				Name: "schema", Type: TypeColumns, Example: `{carrier: string, at: timestamp, delay: "decimal(9,2)"}`,
+				Doc: "The columns in order, name: type. parquet and csv need it. Types: string, boolean, int32, int64, float, double, " +
+					"decimal(p,s), timestamp, date, binary; {..} is a struct, [type] a list.",
+			},
+			{
+				Name: "partitionBy", Type: TypeList, Elem: &Field{Type: TypeString}, Max: 16, Example: "[carrier]",
+				Doc: "Columns of the schema that become folders, name=value.",
+			},
+			{
+				Name: "compression", Type: TypeEnum, Values: []string{"zstd", "snappy", "gzip", "none"},
+				Doc: "zstd when not given for parquet, none for jsonl and csv. snappy is for parquet only.",
+			},
+			{
+				Name: "csv", Type: TypeObject, Doc: "How csv files are laid out.",
+				Fields: []Field{
+					{Name: "header", Type: TypeBool, Default: "true", Doc: "The first line of each file names the columns."},
+					{Name: "delimiter", Type: TypeString, Default: `,`, Example: `";"`, Doc: "One ASCII character between values."},
+				},
+			},
+			{Name: "maxPartRows", Type: TypeInt, Default: "5000000", Min: 1, Max: math.MaxInt32, Doc: "Most rows in a file."},
+			{
+				Name: "maxPartSize", Type: TypeSize, Default: "128MiB", Min: 64 * kib, Max: 4 * gib,
+				Doc: "Most bytes of rows in a file, before compression.",
+			},
+			{
+				Name: "retention", Type: TypeDuration, Default: "0s", Max: 36500 * day, Example: "720h",
+				Doc: "Data files older than this are deleted, with their manifest entries. 0s keeps them for ever.",
+			},
+		},
+	}
+}

@@ -1,0 +1,189 @@
+package job
+
+import (
+	"strings"
+)
+
+// Parse reads a job file. name is its path, for messages.
+//
+// When anything is wrong the error is an *Errors with all of it. When the file is right but asks for what this version
+// cannot do (Errors.Unsupported), the Job is returned beside the error; otherwise it is nil.
+func Parse(name string, text []byte, env Env) (*Job, error) {
+	c := &checker{env: env, places: map[string]Pos{}}
+	root := load(text, &c.mistakes)
+	if root == nil {
+		return nil, c.errors(name)
+	}
+	f := Describe()
+	c.places[""] = at(root)
+	v := c.check(root, &f, "")
+	j := c.build(v, &f)
+	c.semantics(j, v)
+	j.File, j.places = name, c.places
+	if err := c.errors(name); err != nil {
+		if err.Unsupported() {
+			return j, err
+		}
+		return nil, err
+	}
+	return j, nil
+}
+
+// build makes the typed job. What is wrong in v is left as it is: the job is then thrown away.
+func (c *checker) build(v *value, f *Field) *Job {
+	meta, spec := v.at("metadata"), v.at("spec")
+	fs := f.field("spec")
+	j := &Job{
+		Name:       meta.at("name").text,
+		Labels:     map[string]string{},
+		Checkpoint: spec.at("checkpoint").text,
+		Trigger: Trigger{
+			Interval:     milliseconds(spec.at("trigger").at("interval").num),
+			AvailableNow: spec.at("trigger").at("availableNow").num == 1,
+		},
+		Lanes: int(spec.at("lanes").num),
+		Errors: ErrorPolicy{
+			Policy:      spec.at("errors").at("policy").text,
+			DeadLetters: spec.at("errors").at("deadLetters").text,
+			Max:         spec.at("errors").at("max").num,
+		},
+		Retention: Retention{
+			Batches: spec.at("retention").at("batches").num,
+			Age:     milliseconds(spec.at("retention").at("age").num),
+		},
+	}
+	for _, k := range meta.at("labels").names {
+		j.Labels[k] = meta.at("labels").fields[k].text
+	}
+	for _, s := range spec.at("sources").items {
+		j.Sources = append(j.Sources, buildSource(s, fs.field("sources").Elem, j.Trigger.AvailableNow))
+	}
+	for _, t := range spec.at("transforms").items {
+		j.Transforms = append(j.Transforms, c.buildTransform(t))
+	}
+	for _, s := range spec.at("sinks").items {
+		j.Sinks = append(j.Sinks, buildSink(s, fs.field("sinks").Elem))
+	}
+	for _, k := range spec.at("connections").names {
+		conn := spec.at("connections").fields[k]
+		for _, kind := range conn.names {
+			j.Connections = append(j.Connections, Connection{Name: k, Kind: kind, Settings: conn.at(kind).json})
+		}
+	}
+	return j
+}
+
+func buildSource(v *value, f *Field, availableNow bool) Source {
+	s := Source{
+		Name:   v.at("name").text,
+		Batch:  Batch{MaxRecords: v.at("batch").at("maxRecords").num, MaxBytes: v.at("batch").at("maxBytes").num},
+		Attach: v.at("attach").texts(),
+	}
+	if e := v.at("eventTime"); e.set {
+		s.EventTime = &EventTime{JSON: e.at("json").text, Unit: e.at("unit").text, Lateness: milliseconds(e.at("lateness").num)}
+	}
+	switch v.kind(f) {
+	case "files":
+		s.Files = buildFilesSource(v.at("files"), availableNow)
+	case "generator":
+		g := v.at("generator")
+		s.Generator = &GeneratorSource{
+			Kind: g.at("kind").text, Seed: uint64(g.at("seed").num), Rate: g.at("rate").num, Records: g.at("records").num,
+		}
+	}
+	return s
+}
+
+func buildFilesSource(v *value, availableNow bool) *FilesSource {
+	s := &FilesSource{
+		Path: v.at("path").text, Format: v.at("format").text, Compression: v.at("compression").text,
+		CSV: buildCSV(v.at("csv")), Settle: milliseconds(v.at("settle").num),
+	}
+	if availableNow && !v.at("settle").set {
+		s.Settle = 0
+	}
+	return s
+}
+
+func buildCSV(v *value) CSV {
+	c := CSV{Header: v.at("header").num == 1, Columns: v.at("columns").texts()}
+	if d := v.at("delimiter").text; d != "" {
+		c.Delimiter = d[0]
+	}
+	return c
+}
+
+func (c *checker) buildTransform(v *value) Transform {
+	limits := v.at("limits")
+	t := Transform{
+		Name:   v.at("name").text,
+		Module: buildModule(v.at("module").text, c.env.Dir),
+		Config: v.at("config").json,
+		Limits: Limits{
+			Memory:     limits.at("memory").num,
+			FuelCall:   uint64(limits.at("fuel").at("call").num),
+			FuelRecord: uint64(limits.at("fuel").at("record").num),
+			Depth:      int(limits.at("depth").num),
+			Output:     limits.at("output").num,
+		},
+	}
+	for _, i := range v.at("from").items {
+		t.From = append(t.From, buildInput(i))
+	}
+	return t
+}
+
+func buildInput(v *value) Input {
+	name, port, _ := strings.Cut(v.at("input").text, ".")
+	in := Input{Name: name, Port: port}
+	if k := v.at("keyBy"); k.set {
+		in.KeyBy = &KeyBy{Key: k.at("key").num == 1, Header: k.at("header").text, JSON: k.at("json").texts()}
+	}
+	return in
+}
+
+// buildModule tells the kinds of references apart: a path has a separator or ends with .wasm.
+func buildModule(ref, dir string) Module {
+	m := Module{Ref: ref}
+	switch {
+	case strings.HasPrefix(ref, "sha256:"):
+		m.SHA256 = strings.TrimPrefix(ref, "sha256:")
+	case strings.HasPrefix(ref, "stock:"):
+		m.Stock = strings.TrimPrefix(ref, "stock:")
+	case strings.ContainsAny(ref, `/\`) || strings.HasSuffix(ref, ".wasm"):
+		m.Path = inDir(dir, ref)
+	case strings.Contains(ref, "@"):
+		m.Package = ref
+	}
+	return m
+}
+
+func buildSink(v *value, f *Field) Sink {
+	s := Sink{Name: v.at("name").text, Mode: v.at("mode").text}
+	for _, i := range v.at("from").items {
+		name, port, _ := strings.Cut(i.text, ".")
+		s.From = append(s.From, Input{Name: name, Port: port})
+	}
+	switch v.kind(f) {
+	case "files":
+		s.Files = buildFilesSink(v.at("files"))
+	case "stdout":
+		s.Stdout = &StdoutSink{Format: v.at("stdout").at("format").text}
+	}
+	return s
+}
+
+func buildFilesSink(v *value) *FilesSink {
+	s := &FilesSink{
+		Path: v.at("path").text, Format: v.at("format").text, Schema: v.at("schema").columns,
+		PartitionBy: v.at("partitionBy").texts(), Compression: v.at("compression").text, CSV: buildCSV(v.at("csv")),
+		MaxPartRows: v.at("maxPartRows").num, MaxPartSize: v.at("maxPartSize").num, Retention: milliseconds(v.at("retention").num),
+	}
+	if s.Compression == "" {
+		s.Compression = "none"
+		if s.Format == "parquet" {
+			s.Compression = "zstd"
+		}
+	}
+	return s
+}

@@ -1,0 +1,218 @@
+package job
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// semantics checks what no field can say alone. It looks only at values that are right in themselves.
+func (c *checker) semantics(j *Job, v *value) {
+	spec := v.at("spec")
+	c.trigger(spec.at("trigger"))
+	g := c.graph(j, spec)
+	for i, s := range spec.at("sources").items {
+		c.source(s, &j.Sources[i])
+	}
+	for i, t := range spec.at("transforms").items {
+		c.transform(t, &j.Transforms[i])
+	}
+	for i, s := range spec.at("sinks").items {
+		c.sink(s, &j.Sinks[i])
+	}
+	c.errorPolicy(j, spec, g)
+	c.paths(j, spec)
+}
+
+func (c *checker) trigger(v *value) {
+	if v.at("interval").good() && v.at("availableNow").good() && v.at("availableNow").num == 1 {
+		c.wrongAt(v.at("interval").path, CodeConflict, "interval and availableNow exclude each other", "")
+	}
+}
+
+func (c *checker) source(v *value, s *Source) {
+	if f := v.at("files"); f.set && s.Files != nil {
+		c.filesSource(f, s.Files)
+	}
+	for i, a := range s.Attach {
+		item := v.at("attach").items[i]
+		if slices.Contains(s.Attach[:i], a) {
+			c.wrongAt(item.path, CodeDuplicate, fmt.Sprintf("%q is already in the list", cut(a)), "")
+		} else if s.Files != nil && item.good() && a != "path" {
+			c.wrongAt(item.path, CodeConflict, "files have no "+a+"; they can attach their path", "")
+		} else if s.Generator != nil && item.good() {
+			c.wrongAt(item.path, CodeConflict, "a generator has no "+a, "")
+		}
+	}
+}
+
+func (c *checker) filesSource(v *value, f *FilesSource) {
+	if p := v.at("path"); p.good() {
+		if why := badGlob(f.Path); why != "" {
+			c.wrongAt(p.path, CodeValue, why, "")
+		}
+	}
+	if f.Format == "parquet" && v.at("compression").good() && f.Compression != "auto" {
+		c.wrongAt(v.at("compression").path, CodeConflict, "parquet files say their compression themselves; remove this", "")
+	}
+	c.csv(v.at("csv"), &f.CSV, v.at("format"))
+	if cols := v.at("csv").at("columns"); cols.good() && f.CSV.Header && v.at("csv").at("header").good() {
+		c.wrongAt(cols.path, CodeConflict, "columns are for files without a header line; set header: false", "")
+	} else if v.at("csv").at("header").good() && !f.CSV.Header && !cols.set {
+		c.wrongAt(v.at("csv").at("header").path, CodeMissing, "files without a header line need columns: [..]", "")
+	} else if cols.good() {
+		f.CSV.Header = false
+		c.unique(cols, "column")
+	}
+}
+
+func (c *checker) csv(v *value, csv *CSV, format *value) {
+	if v.set && format.good() && format.text != "csv" {
+		c.wrongAt(v.path, CodeConflict, "csv is for format: csv, and the format is "+format.text, "")
+	}
+	d := v.at("delimiter")
+	if !d.good() {
+		return
+	}
+	if b := d.text; len(b) != 1 || b[0] >= 0x80 || b == `"` || b == "\n" || b == "\r" || b == "\x00" {
+		c.wrongAt(d.path, CodeValue, fmt.Sprintf("%q is no delimiter; it is one ASCII character, not a quote or a line end", cut(b)), "")
+		csv.Delimiter = ','
+	}
+}
+
+func (c *checker) unique(list *value, what string) {
+	seen := map[string]bool{}
+	for _, i := range list.items {
+		if seen[i.text] && i.good() {
+			c.wrongAt(i.path, CodeDuplicate, fmt.Sprintf("%s %q is already in the list", what, cut(i.text)), "")
+		}
+		seen[i.text] = true
+	}
+}
+
+var (
+	digestForm  = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	packageForm = regexp.MustCompile(`^[a-z][a-z0-9_/-]{0,126}@[0-9A-Za-z][0-9A-Za-z.+_-]{0,62}$`)
+)
+
+func (c *checker) transform(v *value, t *Transform) {
+	if m := v.at("module"); m.good() {
+		c.module(m, &t.Module)
+	}
+	if m := v.at("limits").at("memory"); m.good() && m.num%(64*kib) != 0 {
+		c.wrongAt(m.path, CodeRange, cut(m.text)+" is no multiple of 64KiB, the size of a WebAssembly page", "")
+	}
+	for _, i := range v.at("from").items {
+		c.keyBy(i.at("keyBy"))
+	}
+}
+
+func (c *checker) module(v *value, m *Module) {
+	switch {
+	case m.Stock != "" || strings.HasPrefix(m.Ref, "stock:"):
+		if !nameForm.MatchString(m.Stock) {
+			c.wrongAt(v.path, CodeValue, fmt.Sprintf("%q: after stock: comes a name", cut(m.Ref)), "")
+			return
+		}
+		c.wrongAt(v.path, CodeUnsupported, "stock: transforms are not available in this version; give a path or sha256:<digest>", "")
+	case strings.HasPrefix(m.Ref, "sha256:"):
+		if !digestForm.MatchString(m.SHA256) {
+			c.wrongAt(v.path, CodeValue, "after sha256: come 64 hex digits in lower case", "")
+		}
+	case m.Package != "":
+		if !packageForm.MatchString(m.Ref) {
+			c.wrongAt(v.path, CodeValue, fmt.Sprintf("%q is no module; write a path, sha256:<digest>, stock:<name> or <name>@<version>", cut(m.Ref)), "")
+			return
+		}
+		c.wrongAt(v.path, CodeUnsupported, "modules of a registry (name@version) are not available in this version; give a path or sha256:<digest>", "")
+	case m.Path == "":
+		suggestion := ""
+		if m.Ref != "" {
+			suggestion = fmt.Sprintf("%q", "./"+cut(m.Ref)+".wasm")
+		}
+		c.wrongAt(v.path, CodeValue, fmt.Sprintf("%q is no module; write a path that ends with .wasm, or sha256:<digest>", cut(m.Ref)), suggestion)
+	}
+}
+
+func (c *checker) keyBy(v *value) {
+	if !v.set || v.fields == nil {
+		return
+	}
+	given := 0
+	for _, k := range []string{"key", "header", "json"} {
+		if v.at(k).set {
+			given++
+		}
+	}
+	if given != 1 {
+		c.wrongAt(v.path, CodeConflict, "keyBy takes exactly one of key: true, header: <name>, json: <pointer or list>", "")
+	}
+	if k := v.at("key"); k.good() && k.num == 0 {
+		c.wrongAt(k.path, CodeValue, "key can only be true", "")
+	}
+}
+
+func (c *checker) sink(v *value, s *Sink) {
+	if m := v.at("mode"); m.good() && m.text != "append" {
+		c.wrongAt(m.path, CodeUnsupported, "mode "+m.text+" is not available in this version; append is", "")
+	}
+	if v.at("files").set && s.Files != nil {
+		c.filesSink(v.at("files"), s.Files)
+	}
+}
+
+func (c *checker) filesSink(v *value, s *FilesSink) {
+	if p := v.at("path"); p.good() && isGlob(p.text) {
+		c.wrongAt(p.path, CodeValue, "a sink's path is a directory, without *, ? and [", "")
+	}
+	if f := v.at("format"); f.good() && f.text != "jsonl" && !v.at("schema").set {
+		c.wrongAt(v.path, CodeMissing, f.text+" needs a schema, for example schema: {carrier: string, delay: int32}", "")
+	}
+	if v.at("compression").good() && s.Compression == "snappy" && s.Format != "parquet" {
+		c.wrongAt(v.at("compression").path, CodeConflict, "snappy is for parquet; "+s.Format+" takes zstd, gzip or none", "")
+	}
+	c.csv(v.at("csv"), &s.CSV, v.at("format"))
+	if s.Format == "csv" && v.at("schema").good() {
+		for _, col := range s.Schema {
+			if col.Type.Kind == "struct" || col.Type.Kind == "list" {
+				c.wrongAt(join(v.at("schema").path, col.Name), CodeConflict, "csv holds no structs and lists", "")
+			}
+		}
+	}
+	c.partitions(v.at("partitionBy"), v.at("schema"), s)
+}
+
+func (c *checker) partitions(v, schema *value, s *FilesSink) {
+	if !v.good() {
+		return
+	}
+	if !schema.set {
+		if s.Format == "jsonl" {
+			c.wrongAt(v.path, CodeMissing, "partitionBy needs a schema that has the columns", "")
+		}
+		return
+	}
+	c.unique(v, "column")
+	if schema.bad {
+		return
+	}
+	names := make([]string, len(s.Schema))
+	for i, col := range s.Schema {
+		names[i] = col.Name
+	}
+	for _, p := range v.items {
+		i := slices.Index(names, p.text)
+		if i < 0 {
+			c.wrongAt(p.path, CodeReference, fmt.Sprintf("no column %q in the schema", cut(p.text)), closest(p.text, names))
+			continue
+		}
+		switch k := s.Schema[i].Type.Kind; k {
+		case "float", "double", "binary", "struct", "list":
+			c.wrongAt(p.path, CodeConflict, fmt.Sprintf("column %q is a %s, which makes no folder name; use text, integers, decimals, dates, timestamps or booleans", cut(p.text), k), "")
+		}
+	}
+	if len(s.PartitionBy) >= len(names) {
+		c.wrongAt(v.path, CodeConflict, "at least one column must remain that is not in partitionBy", "")
+	}
+}
