@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Builds every guest of the kit into wasm/ from src/ and from the tables below. Needs clang-19 and lld-19 (C guests) and
-# wabt's wat2wasm (WAT guests). The results are committed: who only runs the kit needs none of these. Afterwards
-# `go test ./abi/kit -update` records the digests in kit.json.
+# wabt's wat2wasm (WAT guests). The results are committed: who only runs the kit needs none of these. Writes
+# the digests to SHA256SUMS.
 set -euo pipefail
 cd "$(dirname "$0")"
 rm -rf wasm && mkdir wasm
 
-CFLAGS=(--target=wasm32 -std=c11 -O2 -mbulk-memory -fno-builtin -nostdlib -Wall -Werror -Wno-unused-function
+CFLAGS=(--target=wasm32 -std=c11 -Os -mbulk-memory -fno-builtin -nostdlib -Wall -Werror -Wno-unused
 	-Wl,--no-entry -Wl,--stack-first -Wl,-z,stack-size=65536 -Wl,--strip-all)
 
 # c NAME SOURCE [FLAG...]
@@ -187,5 +187,6 @@ c poison-progress bad_end -DPOISON -DUNREACHABLE -DPROGRESS=r-\>index
 c poison-wild-progress bad_end -DPOISON -DUNREACHABLE -DPROGRESS=123456
 c poison-status bad_end -DPOISON -DSTATUS_TEXT -DPROGRESS=r-\>index
 
-for f in wasm/*.wasm; do chmod 644 "$f"; done
+chmod 644 wasm/*.wasm
+sha256sum wasm/*.wasm >SHA256SUMS
 printf '%s files, %s bytes\n' "$(ls wasm | wc -l)" "$(cat wasm/* | wc -c)"

@@ -96,7 +96,6 @@ BATCH(f) {
 #else
 #error which breach?
 #endif
-    (void)first, (void)headers;
     wm_host_emit(o, n, stride);
     return 0;
 }

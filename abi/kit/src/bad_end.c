@@ -16,7 +16,6 @@ __attribute__((noinline)) static int32_t recurse(int32_t n) { return zero ? n : 
 
 static int32_t end(wm_frame *f) {
     static const char why[] = "no such currency";
-    (void)why;
 #if defined STATUS
     return STATUS;
 #elif defined STATUS_TEXT
@@ -73,7 +72,6 @@ BATCH(f) {
 #endif
         if (starts(r, "poison")) return end(f);
     }
-    (void)known, (void)large, (void)minus;
     return 0;
 #else
     return end(f);

@@ -44,7 +44,6 @@ WM_EXPORT("wasmill_alloc") u32 alloc(u32 len) {
 
 WM_EXPORT("wasmill_init") int32_t init(u32 config, u32 len, u32 max_frame) {
     static const char one[] = "looking at the config", two[] = "config: rate is missing";
-    (void)one, (void)two;
 #if defined INIT_NONZERO
     wm_host_log(WM_INFO, one, sizeof one - 1);
     wm_host_log(WM_ERROR, two, sizeof two - 1);
@@ -64,6 +63,5 @@ WM_EXPORT("wasmill_init") int32_t init(u32 config, u32 len, u32 max_frame) {
 
 BATCH(f) {
     wm_host_emit(at(f->records), f->count, f->stride);
-    (void)loop, (void)emit_one;
     return 0;
 }
