@@ -1,0 +1,394 @@
+//! The output: an array of records and an arena for their bytes, both fixed, handed to the host when full and used again.
+
+use crate::host;
+use crate::manifest::Port;
+use crate::mem::{self, Arena};
+use crate::object::Object;
+use crate::raw::{self, Entry, Rec};
+use crate::record::{Batch, Record};
+use crate::reject::{BAD_FIELD, Reject, Result, dead_letter};
+
+/// Records the output array holds.
+const RECORDS: usize = 1024;
+
+/// Where a transform's output goes. Records leave in the order in which they were written.
+pub struct Out {
+    records: Arena,
+    count: usize,
+    data: Arena,
+    used: usize,
+    /// Holds one output that is larger than the arena, until it is sent.
+    large: Arena,
+    headers: [Entry; raw::MAX_HEADERS],
+    pub(crate) batch: Batch,
+}
+
+impl Out {
+    pub(crate) const fn new() -> Out {
+        Out {
+            records: Arena::EMPTY,
+            count: 0,
+            data: Arena::EMPTY,
+            used: 0,
+            large: Arena::EMPTY,
+            headers: [Entry::EMPTY; raw::MAX_HEADERS],
+            batch: Batch {
+                id: 0,
+                time: 0,
+                late_watermark: 0,
+                watermark: 0,
+                seed: [0; 2],
+                lane: 0,
+                chunk: 0,
+                first: false,
+                last: false,
+            },
+        }
+    }
+
+    /// Makes the arenas. False when memory is short.
+    pub(crate) fn make(&mut self, data: usize) -> bool {
+        self.records.hold(RECORDS * size_of::<Rec>()) && self.data.hold(data)
+    }
+
+    /// What is known of the batch.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
+    /// Passes the record on as it is. Nothing is copied but its 56 bytes of addresses.
+    #[inline]
+    pub fn pass(&mut self, record: &Record<'_>, to: Port) {
+        // SAFETY: a Record points at a record of the current frame.
+        let rec = unsafe { *record.raw };
+        self.push(Rec { kind: 0, flags: rec.flags & raw::HAS_EVENT_TIME, port: to.0, ..rec });
+    }
+
+    /// Begins a record with the key, headers, event time and origin of this one, and a new value.
+    #[inline]
+    pub fn from(&mut self, record: &Record<'_>) -> Draft<'_> {
+        // SAFETY: a Record points at a record of the current frame.
+        let rec = unsafe { *record.raw };
+        Draft::new(self, Rec { kind: 0, flags: rec.flags & raw::HAS_EVENT_TIME, value: 0, value_len: -1, ..rec })
+    }
+
+    /// Begins a record that stems from no input: without key, headers and event time.
+    pub fn blank(&mut self) -> Draft<'_> {
+        Draft::new(self, Rec::EMPTY)
+    }
+
+    /// Begins a JSON object as the new value of this record: short for `from(record).object()`.
+    #[inline]
+    pub fn object(&mut self, record: &Record<'_>) -> Object<'_> {
+        self.from(record).object()
+    }
+
+    /// Copies the record's JSON object and stays before its last brace, to add members: nothing is parsed.
+    ///
+    /// # Errors
+    /// The value is no JSON object.
+    #[inline]
+    pub fn extend(&mut self, record: &Record<'_>) -> Result<Object<'_>> {
+        match record.value().filter(|_| record.is_json()).and_then(open) {
+            Some(text) => Ok(Object::reopen(self.from(record), text)),
+            None => Err(dead_letter(BAD_FIELD, "the value is not a JSON object")),
+        }
+    }
+
+    /// Refuses the record now, and once only: what a transform does by returning an error.
+    pub fn reject(&mut self, record: &Record<'_>, why: &Reject) {
+        let reason = cut(why.reason(), raw::MAX_TEXT).as_bytes();
+        let kind = if why.is_poison() { raw::FAIL } else { raw::DEAD_LETTER };
+        let rec = Rec { kind, partition: i32::from(why.code()), index: record.index().unwrap_or(raw::NO_INDEX), ..Rec::EMPTY };
+        let mut draft = Draft::new(self, rec);
+        draft.put(reason);
+        draft.finish(0);
+    }
+
+    /// Hands everything to the host, which copies it at once.
+    pub(crate) fn flush(&mut self) {
+        if self.count > 0 {
+            host::send(self.records.base, self.count as u32);
+        }
+        (self.count, self.used) = (0, 0);
+    }
+
+    #[inline]
+    fn push(&mut self, rec: Rec) {
+        if self.count == RECORDS {
+            self.flush_records();
+        }
+        // SAFETY: count is below RECORDS, which is what the arena was made for; it is 16-aligned.
+        unsafe { self.records.base.cast::<Rec>().add(self.count).write(rec) }
+        self.count += 1;
+    }
+
+    /// Hands the records over and keeps the arena's bytes: a draft's record may be about to join.
+    #[cold]
+    fn flush_records(&mut self) {
+        let used = self.used;
+        self.flush();
+        self.used = used;
+    }
+}
+
+/// A JSON object's text up to its last member, blanks cut.
+#[inline]
+fn open(text: &[u8]) -> Option<&[u8]> {
+    let end = text.trim_ascii_end().strip_suffix(b"}")?;
+    text.trim_ascii_start().starts_with(b"{").then_some(end.trim_ascii_end())
+}
+
+/// The longest beginning of at most `max` bytes that ends at a character.
+pub(crate) fn cut(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
+
+/// A record in the making. Key and headers are set first, then the value; dropping it leaves no trace.
+pub struct Draft<'o> {
+    out: &'o mut Out,
+    rec: Rec,
+    start: *mut u8,
+    at: *mut u8,
+    end: *mut u8,
+    own_key: bool,
+    own_headers: bool,
+}
+
+impl<'o> Draft<'o> {
+    #[inline(always)]
+    fn new(out: &'o mut Out, rec: Rec) -> Self {
+        // SAFETY: used never exceeds the arena's length.
+        let (start, end) = unsafe { (out.data.base.add(out.used), out.data.base.add(out.data.len)) };
+        Draft { out, rec, start, at: start, end, own_key: false, own_headers: false }
+    }
+
+    /// Sets the key.
+    pub fn key(mut self, key: &[u8]) -> Self {
+        self.own_key = true;
+        let at = self.len();
+        self.put(key);
+        (self.rec.key, self.rec.key_len) = (self.address(at), key.len() as i32);
+        self
+    }
+
+    /// Sets the key to null.
+    pub fn no_key(mut self) -> Self {
+        (self.rec.key, self.rec.key_len, self.own_key) = (0, -1, false);
+        self
+    }
+
+    /// Sets the event time, in microseconds since 1970; the host keeps whole milliseconds.
+    pub fn event_time(mut self, us: i64) -> Self {
+        (self.rec.event_time, self.rec.flags) = (us, raw::HAS_EVENT_TIME);
+        self
+    }
+
+    /// Drops the headers that came with the record.
+    pub fn no_headers(mut self) -> Self {
+        (self.rec.headers, self.rec.header_count, self.own_headers) = (0, 0, false);
+        self
+    }
+
+    /// Adds a header after those that are there.
+    ///
+    /// # Panics
+    /// When there are 64 already.
+    pub fn header(mut self, name: &str, value: Option<&[u8]>) -> Self {
+        let n = usize::from(self.rec.header_count);
+        assert!(n < raw::MAX_HEADERS, "a record has at most {} headers", raw::MAX_HEADERS);
+        if !self.own_headers {
+            for i in 0..n {
+                // SAFETY: the record's header entries lie in the frame, 4-aligned.
+                self.out.headers[i] = unsafe { *mem::ptr(self.rec.headers).cast::<Entry>().add(i) };
+            }
+            self.own_headers = true;
+        }
+        let at = self.len();
+        self.put(name.as_bytes());
+        self.put(value.unwrap_or(b""));
+        self.out.headers[n] = Entry {
+            name: self.address(at),
+            name_len: name.len() as u32,
+            value: self.address(at + name.len()),
+            value_len: value.map_or(-1, |v| v.len() as i32),
+        };
+        self.rec.header_count += 1;
+        self
+    }
+
+    /// Writes the record with these bytes as its value, or null.
+    pub fn value(mut self, value: Option<&[u8]>, to: Port) {
+        let at = self.len();
+        self.rec.port = to.0;
+        match value {
+            Some(v) => {
+                self.put(v);
+                self.finish(at);
+            }
+            None => self.close(),
+        }
+    }
+
+    /// Begins a JSON object as its value.
+    #[inline]
+    pub fn object(self) -> Object<'o> {
+        Object::open(self)
+    }
+
+    #[inline(always)]
+    pub(crate) fn port(&mut self, to: Port) {
+        self.rec.port = to.0;
+    }
+
+    /// Bytes written so far.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.at as usize - self.start as usize
+    }
+
+    fn address(&self, at: usize) -> u32 {
+        // SAFETY: at is at most what was written.
+        mem::addr(unsafe { self.start.add(at) })
+    }
+
+    /// Makes room for n more bytes.
+    #[inline(always)]
+    pub(crate) fn reserve(&mut self, n: usize) {
+        if self.end as usize - (self.at as usize) < n {
+            self.grow(n);
+        }
+    }
+
+    /// Appends bytes.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.reserve(bytes.len());
+        // SAFETY: there is room, and the arena is none of the user's memory.
+        unsafe { copy(self.at, bytes) };
+        self.at = unsafe { self.at.add(bytes.len()) };
+    }
+
+    /// Appends one byte for which there is room.
+    #[inline(always)]
+    pub(crate) fn byte(&mut self, b: u8) {
+        self.reserve(1);
+        // SAFETY: there is room.
+        unsafe {
+            self.at.write(b);
+            self.at = self.at.add(1);
+        }
+    }
+
+    /// Moves what was written to where n more bytes fit: to the start of the emptied arena, or to a block of its own.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, n: usize) {
+        let (len, old) = (self.len(), self.start);
+        let need = len.checked_add(n).expect("an output of more than 4 GiB");
+        self.out.flush();
+        let mut previous = Arena::EMPTY;
+        if need <= self.out.data.len && old as usize >= self.out.data.base as usize && self.out.large.base.is_null() {
+            (self.start, self.end) = (self.out.data.base, unsafe { self.out.data.base.add(self.out.data.len) });
+        } else {
+            previous = core::mem::replace(&mut self.out.large, Arena::EMPTY);
+            assert!(self.out.large.hold(need.max(2 * self.out.data.len).next_power_of_two()), "no memory for a large output");
+            (self.start, self.end) = (self.out.large.base, unsafe { self.out.large.base.add(self.out.large.len) });
+        }
+        // SAFETY: both blocks hold len bytes; they may overlap inside the arena.
+        unsafe { core::ptr::copy(old, self.start, len) };
+        let moved = |addr: u32| mem::addr(self.start).wrapping_add(addr.wrapping_sub(mem::addr(old)));
+        let (from, to) = (mem::addr(old), mem::addr(old).wrapping_add(len as u32));
+        if self.own_key {
+            self.rec.key = moved(self.rec.key);
+        }
+        if self.own_headers {
+            for e in &mut self.out.headers[..usize::from(self.rec.header_count)] {
+                if (from..to).contains(&e.name) {
+                    (e.name, e.value) = (moved(e.name), moved(e.value));
+                }
+            }
+        }
+        previous.release();
+        self.at = unsafe { self.start.add(len) };
+    }
+
+    /// Ends the record; its value is what was written from `at` on.
+    #[inline]
+    pub(crate) fn finish(mut self, at: usize) {
+        (self.rec.value, self.rec.value_len) = (self.address(at), (self.len() - at) as i32);
+        self.close();
+    }
+
+    #[inline]
+    fn close(mut self) {
+        if self.own_headers {
+            self.write_headers();
+        }
+        if self.out.large.base.is_null() {
+            self.out.used = self.at as usize - self.out.data.base as usize;
+            self.out.push(self.rec);
+            return;
+        }
+        self.out.push(self.rec);
+        self.out.flush();
+        self.out.large.release();
+    }
+
+    #[cold]
+    fn write_headers(&mut self) {
+        let n = usize::from(self.rec.header_count);
+        let (value, before) = (self.rec.value, self.start);
+        self.reserve(n * size_of::<Entry>() + 4);
+        if self.rec.value_len >= 0 {
+            self.rec.value = value.wrapping_sub(mem::addr(before)).wrapping_add(mem::addr(self.start));
+        }
+        let pad = self.at.align_offset(4);
+        // SAFETY: reserve made room for the padding and the entries.
+        unsafe {
+            let to = self.at.add(pad);
+            core::ptr::copy_nonoverlapping(self.out.headers.as_ptr(), to.cast::<Entry>(), n);
+            self.rec.headers = mem::addr(to);
+            self.at = to.add(n * size_of::<Entry>());
+        }
+    }
+}
+
+impl Drop for Out {
+    fn drop(&mut self) {
+        self.records.release();
+        self.data.release();
+        self.large.release();
+    }
+}
+
+/// Copies bytes, the short ones without a call.
+///
+/// # Safety
+/// `to` has room for them and does not overlap them.
+#[inline(always)]
+unsafe fn copy(to: *mut u8, from: &[u8]) {
+    let (src, n) = (from.as_ptr(), from.len());
+    // SAFETY: every load and store lies inside the n bytes.
+    unsafe {
+        match n {
+            0 => {}
+            1..4 => {
+                *to = *src;
+                *to.add(n / 2) = *src.add(n / 2);
+                *to.add(n - 1) = *src.add(n - 1);
+            }
+            4..8 => {
+                let (a, b) = (src.cast::<u32>().read_unaligned(), src.add(n - 4).cast::<u32>().read_unaligned());
+                to.cast::<u32>().write_unaligned(a);
+                to.add(n - 4).cast::<u32>().write_unaligned(b);
+            }
+            8..=16 => {
+                let (a, b) = (src.cast::<u64>().read_unaligned(), src.add(n - 8).cast::<u64>().read_unaligned());
+                to.cast::<u64>().write_unaligned(a);
+                to.add(n - 8).cast::<u64>().write_unaligned(b);
+            }
+            _ => core::ptr::copy_nonoverlapping(src, to, n),
+        }
+    }
+}
