@@ -1,0 +1,75 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/sandbox/binary"
+)
+
+// manifestSection is the custom section a module's manifest stands in.
+const manifestSection = "wasmill"
+
+const manifestWayOut = "correct the manifest as abi/README.md says"
+
+// readManifest reads the manifest from the module or from its sidecar.
+func readManifest(b Binary, form *binary.Module) (*abi.Manifest, error) {
+	var text []byte
+	for _, c := range form.Customs {
+		if c.Name != manifestSection {
+			continue
+		}
+		if text != nil {
+			return nil, refuse(CodeManifest, b.Name, "keep one", "it has two sections %q", manifestSection)
+		}
+		text = append([]byte{}, c.Data...)
+	}
+	place := b.Name
+	if b.Sidecar != nil {
+		if text != nil {
+			return nil, refuse(CodeManifest, b.Name, "remove the file beside the module, or build the module without the section",
+				"it has a manifest in the section %q and another one beside it", manifestSection)
+		}
+		text, place = b.Sidecar, b.Name+".json"
+	}
+	if text == nil {
+		return abi.DefaultManifest(), nil
+	}
+	m, err := abi.ParseManifest(text)
+	if err != nil {
+		return nil, fault.New(CodeManifest, place, fmt.Errorf("the manifest is wrong: %w", err), manifestWayOut)
+	}
+	if m.ABI != 0 && m.ABI != abi.Version {
+		return nil, fault.New(CodeABI, place, fmt.Errorf("it is for ABI %d, this version runs ABI %d", m.ABI, abi.Version), "build it for ABI 1")
+	}
+	if len(m.Tables) > 0 {
+		return nil, fault.New(CodeState, place, errors.New("it declares state tables: state is not available yet"), "leave out the tables")
+	}
+	return m, nil
+}
+
+// infoOf collects what can be said of a module without running it.
+func infoOf(b Binary, form *binary.Module, manifest *abi.Manifest) *Info {
+	info := &Info{Digest: digestOf(b), Size: len(b.Wasm), Manifest: manifest, MemoryMin: form.Memories[0].Min, MemoryMax: form.Memories[0].Max}
+	for _, im := range form.Imports {
+		info.Imports = append(info.Imports, abi.EscapeText([]byte(im.Module+"."+im.Name), maxShown)+" "+form.Types[im.Type].String())
+	}
+	for _, e := range form.Exports {
+		text := abi.EscapeText([]byte(e.Name), maxShown)
+		if t, ok := form.FuncType(e.Index); ok && e.Kind == binary.KindFunc {
+			text += " " + t.String()
+		} else {
+			text += " " + e.Kind.String()
+		}
+		info.Exports = append(info.Exports, text)
+	}
+	slices.Sort(info.Imports)
+	slices.Sort(info.Exports)
+	return info
+}
+
+// maxShown is how many bytes of a module's names are shown.
+const maxShown = 200

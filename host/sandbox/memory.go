@@ -1,0 +1,84 @@
+package sandbox
+
+import (
+	"fmt"
+	"sync"
+)
+
+// maxIdle is how many unused regions a program keeps.
+const maxIdle = 16
+
+// regions are the memories of a program's instances. Each is reserved at its full size up front, so that growing never
+// moves it, cannot fail below the limit, and always fails above it. It is safe for concurrent use.
+type regions struct {
+	size   uint64
+	mu     sync.Mutex
+	idle   []*region
+	closed bool
+}
+
+func newRegions(size uint64) *regions { return &regions{size: size} }
+
+// region is one memory: a reservation and the part of it that the guest has.
+type region struct {
+	owner    *regions
+	reserved []byte
+	used     []byte
+	free     bool
+}
+
+// take returns a memory of zeros.
+func (r *regions) take() (*region, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.idle); n > 0 {
+		m := r.idle[n-1]
+		r.idle = r.idle[:n-1]
+		m.free = false
+		return m, nil
+	}
+	reserved, err := reserve(r.size)
+	if err != nil {
+		return nil, fmt.Errorf("reserve %d bytes for a guest: %w", r.size, err)
+	}
+	return &region{owner: r, reserved: reserved}, nil
+}
+
+// close gives the idle regions back to the system; those in use follow when they are freed.
+func (r *regions) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	for _, m := range r.idle {
+		release(m.reserved)
+	}
+	r.idle = nil
+}
+
+// Reallocate gives the guest size bytes, or nil above the limit; then memory.grow answers -1.
+func (m *region) Reallocate(size uint64) []byte {
+	if size > m.owner.size {
+		return nil
+	}
+	m.reserved = extend(m.reserved, size)
+	m.used = m.reserved[:size:size]
+	return m.used
+}
+
+// Free takes the memory from the guest. It may be called twice: by wazero and by the instance.
+func (m *region) Free() {
+	r := m.owner
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m.free {
+		return
+	}
+	touched := len(m.used)
+	m.used, m.free = nil, true
+	if !r.closed && len(r.idle) < maxIdle && reset(m.reserved[:touched]) {
+		r.idle = append(r.idle, m)
+		return
+	}
+	release(m.reserved)
+	m.reserved = nil
+}

@@ -1,0 +1,125 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/wasmill/wasmill/abi"
+)
+
+// failure turns the error of a guest's call into what it means: a *Failure when the guest did wrong, the host's trouble
+// otherwise.
+func (in *instance) failure(err error) error {
+	in.failed = true
+	stack := in.program.module.trace(err.Error())
+	if in.stopped != nil {
+		return stoppedBy(in.stopped, stack)
+	}
+	name, text, ok := trapOf(err)
+	if !ok {
+		return fmt.Errorf("run guest: %w", err)
+	}
+	return &Failure{Trap: name, Text: text, Progress: abi.NoIndex, Stack: stack}
+}
+
+// stoppedBy is what a host function ended the guest for.
+func stoppedBy(why error, stack []string) error {
+	var violation *abi.Violation
+	if errors.As(why, &violation) {
+		return &Failure{Trap: violation.Trap, Text: violation.Detail, Progress: abi.NoIndex, Stack: stack}
+	}
+	var failed *Failure
+	if errors.As(why, &failed) {
+		failed.Stack = stack
+		return failed
+	}
+	return why
+}
+
+const wasmError = "wasm error: "
+
+// overflow is what the compiler says of a full stack, and nothing else; the interpreter says it as any other trap.
+const overflow = "stack overflow"
+
+// trapOf reads which trap an error of wazero is. Its error values are internal to it, so the text is all there is: the
+// first line, with what an instantiation puts before it. A Go panic inside a host function is none.
+func trapOf(err error) (abi.TrapName, string, bool) {
+	var goError runtime.Error
+	if errors.As(err, &goError) {
+		return "", "", false
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	at := strings.LastIndex(first, wasmError)
+	switch {
+	case at >= 0:
+		first = first[at+len(wasmError):]
+	case first == overflow || strings.HasPrefix(first, "start ") && strings.HasSuffix(first, " failed: "+overflow):
+		first = overflow
+	default:
+		return "", "", false
+	}
+	name, ok := trapNames(first)
+	return name, first, ok
+}
+
+// trapNames maps wazero's texts, in the order of its list.
+func trapNames(text string) (abi.TrapName, bool) {
+	switch text {
+	case overflow:
+		return abi.TrapDepth, true
+	case "invalid conversion to integer":
+		return abi.TrapConversion, true
+	case "integer overflow":
+		return abi.TrapIntegerOverflow, true
+	case "integer divide by zero":
+		return abi.TrapDivide, true
+	case "unreachable":
+		return abi.TrapUnreachable, true
+	case "out of bounds memory access":
+		return abi.TrapMemory, true
+	case "invalid table access":
+		return abi.TrapTable, true
+	case "indirect call type mismatch":
+		return abi.TrapIndirect, true
+	}
+	return "", false
+}
+
+// trace makes readable lines of the stack that wazero appends to an error, innermost function first. wazero writes a
+// function without a name as ".$<index>(<parameters>)"; names come from the module's name section, or from its exports.
+func (m *module) trace(text string) []string {
+	_, list, ok := strings.Cut(text, "wasm stack trace:\n\t")
+	if !ok {
+		return nil
+	}
+	list, _, _ = strings.Cut(list, "\n\n")
+	var stack []string
+	for line := range strings.SplitSeq(list, "\n\t") {
+		rest, own := strings.CutPrefix(line, ".$")
+		digits, _, isCall := strings.Cut(rest, "(")
+		index, err := strconv.ParseUint(digits, 10, 32)
+		if !own || !isCall || err != nil {
+			stack = append(stack, abi.EscapeText([]byte(line), maxShown))
+			continue
+		}
+		stack = append(stack, m.funcName(uint32(index)))
+	}
+	return stack
+}
+
+// funcName is a name for messages of a function.
+func (m *module) funcName(index uint32) string {
+	name := m.form.FuncNames()[index]
+	for _, e := range m.form.Exports {
+		if name == "" && e.Kind == 0 && e.Index == index {
+			name = e.Name
+		}
+	}
+	if name == "" {
+		return fmt.Sprintf("function %d", index)
+	}
+	return abi.EscapeText([]byte(name), maxShown)
+}
