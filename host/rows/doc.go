@@ -1,0 +1,24 @@
+// Package rows turns a record's bytes, one JSON object, into a typed row and keeps rows by column.
+//
+// A Schema names the columns in order; a Table takes one object at a time in a single pass and holds the values column
+// by column, ready for an encoder. What does not fit its column exactly is a *sink.Misfit, and the table stays as it was:
+// nothing is rounded, cut or silently made null. The package also writes values as text for csv and for directory names.
+// It opens no file and knows no batch; file formats live in folders below it.
+//
+// The conversion is a step of its own with a version, because it settles which records of a batch count:
+//
+//   - a key without a column is skipped (it must be well formed); a missing key and null are null; of equal keys the last
+//     one counts; column names are matched exactly, after unescaping;
+//   - int32, int64, decimal: any JSON number whose value is exactly representable ("1e2", "1.0"); a fraction, or more
+//     fractional digits than the scale, is a misfit, trailing zeros are not. A decimal may also stand in a string;
+//   - float, double: any JSON number, rounded to nearest even as IEEE 754 says, unless it overflows; "NaN", "Infinity" and
+//     "-Infinity" as strings;
+//   - string: a JSON string of valid Unicode; no other kind is converted to text;
+//   - boolean: true and false; binary: a string of padded standard base64;
+//   - timestamp: an RFC 3339 string with any offset, years 0001 to 9999, at most microseconds apart from trailing zeros;
+//     date: YYYY-MM-DD in the same years.
+package rows
+
+// Version numbers the conversion rules. It is raised when any input would make another row, or become a misfit or cease
+// to be one.
+const Version = 1

@@ -1,0 +1,130 @@
+package rows
+
+import (
+	"encoding/base64"
+	"math"
+	"math/bits"
+	"strconv"
+)
+
+// AppendText appends the value of row i as csv shows it: exact decimals, the shortest digits of a float that read back the
+// same, timestamps in RFC 3339 with microseconds and Z, base64 for binary. A null appends nothing.
+func (v *Vector) AppendText(dst []byte, i int) []byte {
+	if v.Valid[i] == 0 {
+		return dst
+	}
+	switch v.Type.Kind {
+	case String:
+		return append(dst, v.Bytes(i)...)
+	case Boolean:
+		return strconv.AppendBool(dst, v.Bools[i] != 0)
+	case Int32:
+		return strconv.AppendInt(dst, int64(v.I32[i]), 10)
+	case Int64:
+		return strconv.AppendInt(dst, v.I64[i], 10)
+	case Float:
+		return appendFloat(dst, float64(v.F32[i]), 32)
+	case Double:
+		return appendFloat(dst, v.F64[i], 64)
+	case Decimal:
+		return v.Unscaled(i).appendDecimal(dst, v.Type.Scale)
+	case Timestamp:
+		return AppendTimestamp(dst, v.I64[i], 'T', true)
+	case Date:
+		return appendDate(dst, int64(v.I32[i]))
+	}
+	return base64.StdEncoding.AppendEncode(dst, v.Bytes(i))
+}
+
+// Unscaled returns the decimal of row i times ten to the power of its scale.
+func (v *Vector) Unscaled(i int) Int128 {
+	switch v.store {
+	case inI32:
+		return Int128{Hi: int64(v.I32[i]) >> 63, Lo: uint64(int64(v.I32[i]))}
+	case inI64:
+		return Int128{Hi: v.I64[i] >> 63, Lo: uint64(v.I64[i])}
+	}
+	return v.Wide[i]
+}
+
+func appendFloat(dst []byte, f float64, size int) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(dst, "NaN"...)
+	case math.IsInf(f, 1):
+		return append(dst, "Infinity"...)
+	case math.IsInf(f, -1):
+		return append(dst, "-Infinity"...)
+	}
+	return strconv.AppendFloat(dst, f, 'g', -1, size)
+}
+
+func (x Int128) appendDecimal(dst []byte, scale int) []byte {
+	hi, lo := uint64(x.Hi), x.Lo
+	if x.Hi < 0 {
+		dst = append(dst, '-')
+		var borrow uint64
+		lo, borrow = bits.Sub64(0, lo, 0)
+		hi, _ = bits.Sub64(0, hi, borrow)
+	}
+	var buf [40]byte
+	at := len(buf)
+	for n := 0; n <= scale || hi|lo != 0; n++ {
+		if n == scale && scale > 0 {
+			at--
+			buf[at] = '.'
+		}
+		top, rest := hi/10, hi%10
+		low, digit := bits.Div64(rest, lo, 10)
+		hi, lo = top, low
+		at--
+		buf[at] = byte('0' + digit)
+	}
+	return append(dst, buf[at:]...)
+}
+
+// AppendTimestamp appends microseconds since 1970 as date, separator and time in UTC. With full there are always six
+// fractional digits and a Z; without, trailing zeros and the zone are left out, as in Spark's partition names.
+func AppendTimestamp(dst []byte, micros int64, separator byte, full bool) []byte {
+	days := floorDiv(micros, secondsPerDay*microsPerSecond)
+	rest := micros - days*secondsPerDay*microsPerSecond
+	seconds, frac := rest/microsPerSecond, rest%microsPerSecond
+	dst = append(appendDate(dst, days), separator)
+	dst = append(appendPadded(dst, int(seconds/3600), 2), ':')
+	dst = append(appendPadded(dst, int(seconds/60%60), 2), ':')
+	dst = appendPadded(dst, int(seconds%60), 2)
+	if full || frac != 0 {
+		dst = appendPadded(append(dst, '.'), int(frac), 6)
+	}
+	if full {
+		return append(dst, 'Z')
+	}
+	for frac != 0 && dst[len(dst)-1] == '0' {
+		dst = dst[:len(dst)-1]
+	}
+	return dst
+}
+
+func appendDate(dst []byte, days int64) []byte {
+	y, m, d := dateOf(days)
+	if y < 0 {
+		dst = append(dst, '-')
+		y = -y
+	}
+	dst = append(appendPadded(dst, y, 4), '-')
+	dst = append(appendPadded(dst, m, 2), '-')
+	return appendPadded(dst, d, 2)
+}
+
+func appendPadded(dst []byte, n, width int) []byte {
+	for limit := 10; width > 1; width-- {
+		if n < limit {
+			for w := width - 1; w > 0; w-- {
+				dst = append(dst, '0')
+			}
+			break
+		}
+		limit *= 10
+	}
+	return strconv.AppendInt(dst, int64(n), 10)
+}

@@ -1,0 +1,125 @@
+package parquetfile_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"testing"
+
+	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/rows/parquetfile"
+)
+
+// f1Rows returns rows like those of the F1 benchmark's output: the generator of the benchmark's input, `view` events left
+// out, with the amount in cents.
+func f1Rows(n int) [][]byte {
+	events := []string{"view", "click", "view", "add_to_cart", "purchase"}
+	countries := []string{"DE", "US", "JP", "BR", "IN", "FR", "NG", "GB"}
+	agents := []string{
+		"Mozilla/5.0 (X11; Linux x86_64) Firefox/131.0", "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Safari/605",
+		"okhttp/4.12.0 (Android 15; build 7781)",
+	}
+	x := uint64(88172645463325252)
+	out := make([][]byte, 0, n)
+	for i := uint64(0); len(out) < n; i++ {
+		x = x*6364136223846793005 + 1442695040888963407
+		r := x >> 16
+		if r%5 == 0 || r%5 == 2 {
+			continue
+		}
+		ms := i*83 + r&1023
+		s, cents := ms/1000, r%1000000
+		out = append(out, fmt.Appendf(nil, `{"id":%d,"ts":"2026-01-%02dT%02d:%02d:%02d.%03dZ","user":"user-%06d","session":"%012x","event":"%s",`+
+			`"page":"/products/%d?ref=%d","amount":%d.%02d,"qty":%d,"country":"%s","ua":"%s","cents":%d}`,
+			i, 2+s/86400, s/3600%24, s/60%60, s%60, ms%1000, r%50021, x&0xFFFFFFFFFFFF, events[r%5],
+			r%9973, r%97, cents/100, cents%100, r%7, countries[r%8], agents[r%3], cents))
+	}
+	return out
+}
+
+func schemaOf(tb testing.TB, columns ...string) *rows.Schema {
+	tb.Helper()
+	var list []rows.Column
+	for i := 0; i < len(columns); i += 2 {
+		typ, err := rows.ParseType(columns[i+1])
+		if err != nil {
+			tb.Fatal(err)
+		}
+		list = append(list, rows.Column{Name: columns[i], Type: typ})
+	}
+	s, err := rows.NewSchema(list)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func f1Schema(tb testing.TB) *rows.Schema {
+	return schemaOf(tb, "id", "int64", "ts", "timestamp", "user", "string", "session", "string", "event", "string", "page", "string",
+		"amount", "double", "qty", "int32", "country", "string", "ua", "string", "cents", "int64")
+}
+
+type discard struct{ n int64 }
+
+func (d *discard) Write(b []byte) (int, error) {
+	d.n += int64(len(b))
+	return len(b), nil
+}
+
+func BenchmarkF1(b *testing.B) {
+	const n = 60_000
+	input := f1Rows(n)
+	schema := f1Schema(b)
+	t := rows.NewTable(schema)
+	fill := func(b *testing.B) {
+		t.Reset()
+		for _, r := range input {
+			if err := t.Append(r); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	fill(b)
+	perRow := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row") }
+	b.Run("append", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			fill(b)
+		}
+		perRow(b)
+	})
+	for _, codec := range []parquetfile.Codec{parquetfile.None, parquetfile.Snappy, parquetfile.Zstd} {
+		b.Run("encode/"+string(codec), func(b *testing.B) {
+			b.ReportAllocs()
+			w, err := parquetfile.New(schema, parquetfile.Options{Codec: codec, CreatedBy: "test"})
+			if err != nil {
+				b.Fatal(err)
+			}
+			var d discard
+			for b.Loop() {
+				d.n = 0
+				encode(b, w, &d, []parquetfile.Rows{{Table: t}})
+			}
+			perRow(b)
+			b.ReportMetric(float64(d.n)/n, "B/row")
+		})
+	}
+	b.Run("sha256", func(b *testing.B) {
+		buf := make([]byte, 60*n)
+		for b.Loop() {
+			sha256.Sum256(buf)
+		}
+		perRow(b)
+	})
+}
+
+func encode(tb testing.TB, w *parquetfile.Writer, d interface{ Write([]byte) (int, error) }, from []parquetfile.Rows) {
+	if err := w.Reset(d); err != nil {
+		tb.Fatal(err)
+	}
+	if err := w.WriteRowGroup(from); err != nil {
+		tb.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		tb.Fatal(err)
+	}
+}
