@@ -1,0 +1,101 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/source"
+)
+
+// counter is the cheapest writer.
+type counter struct{ records, bytes int64 }
+
+func (c *counter) Write(r *abi.Record) error {
+	c.records++
+	c.bytes += int64(len(r.Value))
+	return nil
+}
+
+func (c *counter) Reject(*abi.Record, string, string) error { return nil }
+
+// orders returns n lines of JSON of 232 bytes.
+func orders(n int) []byte {
+	var b bytes.Buffer
+	for i := range n {
+		line := fmt.Sprintf(`{"id":%d,"ts":"2026-01-02T%02d:%02d:%02d.000Z","user":"user-%06d","event":"purchase","note":"`, i, i/3600%24, i/60%60, i%60, i*7919%100000)
+		b.WriteString(line)
+		for b.Len()%232 != 232-3 {
+			b.WriteByte('a' + byte((i*31+b.Len()*17)%26))
+		}
+		b.WriteString("\"}\n")
+	}
+	return b.Bytes()
+}
+
+func packed(b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(b); err != nil {
+		return nil
+	}
+	if err := w.Close(); err != nil {
+		return nil
+	}
+	return out.Bytes()
+}
+
+// BenchmarkJSONL plans and reads a million records of 232 bytes in batches of 100,000: ns/op is per record.
+func BenchmarkJSONL(b *testing.B) {
+	const files, perFile = 10, 100_000
+	for _, c := range []struct {
+		name string
+		pack func([]byte) []byte
+	}{{"plain", func(b []byte) []byte { return b }}, {"gzip", packed}} {
+		b.Run(c.name, func(b *testing.B) {
+			r := newRig(b, JSONL)
+			content := string(c.pack(orders(perFile)))
+			for i := range files {
+				r.put(fmt.Sprintf("in-%05d", i), content)
+			}
+			b.SetBytes(232)
+			var got counter
+			b.ResetTimer()
+			for got.records < int64(b.N) {
+				b.StopTimer()
+				r.open()
+				b.StartTimer()
+				readAll(b, r, &got, int64(b.N))
+			}
+		})
+	}
+}
+
+func readAll(b *testing.B, r *rig, got *counter, enough int64) {
+	ctx := context.Background()
+	var at checkpoint.Position
+	for got.records < enough {
+		to, err := r.src.Latest(ctx, at, source.Limit{Records: 100_000, Bytes: 64 << 20})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if to == at {
+			return
+		}
+		splits, err := r.src.Splits(ctx, source.Range{From: at, To: to})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, s := range splits {
+			if err := r.src.Read(ctx, s, got); err != nil {
+				b.Fatal(err)
+			}
+		}
+		at = to
+	}
+}

@@ -1,0 +1,66 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/source"
+)
+
+// The codes of this package's faults. CodeChanged wraps a *source.ChangedError.
+const (
+	CodeConfig     = "source.config"
+	CodeMissing    = "source.missing"
+	CodeUnreadable = "source.unreadable"
+	CodeChanged    = "source.changed"
+	CodeTruncated  = "source.truncated"
+	CodeCorrupt    = "source.corrupt"
+	CodeHeader     = "source.header"
+	CodeLog        = "source.log_damaged"
+	CodePosition   = "source.position"
+	CodeVersion    = "source.version"
+)
+
+// The codes of rejected records.
+const (
+	RejectTooLarge = "too_large" // longer than MaxLine
+	RejectRow      = "bad_row"   // a CSV row that is not well formed, or does not fit its header
+	RejectValue    = "bad_value" // a Parquet value that has no JSON form, such as a time outside the years 0 to 9999
+)
+
+func configFault(name, what string) error {
+	return fault.New(CodeConfig, "source "+name, errors.New(what), "Mend the source in the job file.")
+}
+
+func changed(path, format string, args ...any) error {
+	return fault.New(CodeChanged, path, &source.ChangedError{Split: path, Detail: fmt.Sprintf(format, args...)},
+		"Put the file back as it was and start again; new data belongs into a file with a new name.")
+}
+
+// unreadable wraps an error of the file system about path.
+func unreadable(path string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fault.New(CodeUnreadable, path, err, "Give the process leave to read it.")
+	}
+	return fault.New(CodeUnreadable, path, err, "See that the disk is well and start again.")
+}
+
+// vanished turns a failed open of a planned file into a change, other errors into unreadable.
+func vanished(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return changed(path, "the file is gone")
+	}
+	return unreadable(path, err)
+}
+
+func damaged(path string, err error) error {
+	return fault.New(CodeLog, path, err,
+		"Restore the checkpoint's sources folder from a copy; without it files would be read twice.")
+}
+
+func badPosition(text string, err error) error {
+	return fault.New(CodePosition, "", fmt.Errorf("position %.200q of a files source: %w", text, err),
+		"Run `wasmill checkpoint verify`.")
+}

@@ -1,0 +1,212 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math"
+
+	"github.com/wasmill/wasmill/host/source"
+)
+
+// budget is what a batch may still take. It counts lines (csv and parquet: rows) and decoded bytes.
+type budget struct {
+	records, bytes int64
+	any            bool // something was taken: from here on the limits hold without exception
+}
+
+func newBudget(l source.Limit) *budget {
+	b := &budget{records: l.Records, bytes: l.Bytes}
+	if b.records <= 0 {
+		b.records = math.MaxInt64
+	}
+	if b.bytes <= 0 {
+		b.bytes = math.MaxInt64
+	}
+	return b
+}
+
+func (b *budget) take(from, to place) {
+	b.records -= to.Line - from.Line
+	b.bytes -= to.Off - from.Off
+	b.any = b.any || to.Line > from.Line
+}
+
+func (b *budget) spent() bool { return b.any && (b.records <= 0 || b.bytes <= 0) }
+
+// blocks reads a stream in blocks of blockSize and may keep them.
+type blocks struct {
+	ctx    context.Context
+	st     *stream
+	cache  *cache // nil: nothing is kept
+	chunks [][]byte
+	buf    []byte // used again for each block once nothing is kept
+	base   int64  // offset of the current block
+	block  []byte
+}
+
+func (b *blocks) next() ([]byte, error) {
+	if err := b.ctx.Err(); err != nil {
+		return nil, err
+	}
+	buf := b.buf
+	if b.cache != nil {
+		if buf = b.cache.block(); buf == nil {
+			b.giveUp()
+			buf = b.buf
+		}
+	}
+	b.base = b.st.off
+	n, err := b.st.fill(buf[:blockSize])
+	b.block = buf[:n]
+	switch {
+	case b.cache == nil:
+	case n == 0:
+		b.cache.recycle([][]byte{buf})
+	default:
+		b.chunks = append(b.chunks, b.block)
+	}
+	return b.block, err
+}
+
+// giveUp stops keeping: there is too much of it.
+func (b *blocks) giveUp() {
+	b.cache.recycle(b.chunks)
+	b.cache, b.chunks = nil, nil
+}
+
+// scanned is the outcome of planning a part of a file.
+type scanned struct {
+	end   place
+	eof   bool
+	marks []mark
+}
+
+// scanText counts the lines from a place on as far as the budget goes. Blank lines count, and what stands after the last
+// end of line does at the end of the file. It counts whole blocks, which is several times faster than walking lines.
+func scanText(in *blocks, from place, left *budget) (scanned, error) {
+	out := scanned{end: from}
+	for {
+		b, err := in.next()
+		if err == io.EOF {
+			out.eof = true
+			if off := in.st.off; off > out.end.Off {
+				out.end = place{off, out.end.Line + 1}
+			}
+			return out, nil
+		}
+		if err != nil {
+			return scanned{}, err
+		}
+		if cut, ok := cutBlock(b, in.base, from, out.end, left); ok {
+			out.end = cut
+			out.eof, err = atEnd(in, cut)
+			return out, err
+		}
+		if p := bytes.LastIndexByte(b, '\n'); p >= 0 {
+			out.end = place{in.base + int64(p) + 1, out.end.Line + int64(bytes.Count(b[:p+1], newline))}
+			out.marks = append(out.marks, out.end)
+		}
+	}
+}
+
+var newline = []byte{'\n'}
+
+// cutBlock finds where the budget ends the part, if that is known within this block. last is the end of the last whole
+// line before the block.
+func cutBlock(b []byte, base int64, from, last place, left *budget) (place, bool) {
+	fit := len(b)
+	if over := base + int64(len(b)) - from.Off - left.bytes; over > 0 {
+		fit = int(max(0, int64(len(b))-over))
+	}
+	lines := left.records - (last.Line - from.Line)
+	if int64(fit) >= lines && int64(bytes.Count(b[:fit], newline)) >= lines {
+		return place{base + nth(b, lines), last.Line + lines}, true
+	}
+	if fit == len(b) {
+		return place{}, false
+	}
+	if p := bytes.LastIndexByte(b[:fit], '\n'); p >= 0 {
+		return place{base + int64(p) + 1, last.Line + int64(bytes.Count(b[:p+1], newline))}, true
+	}
+	if last.Line > from.Line || left.any {
+		return last, true
+	}
+	if p := bytes.IndexByte(b, '\n'); p >= 0 {
+		return place{base + int64(p) + 1, last.Line + 1}, true
+	}
+	return place{}, false
+}
+
+// nth returns the offset after the n-th end of line, which is there.
+func nth(b []byte, n int64) int64 {
+	at := 0
+	for range n {
+		at += bytes.IndexByte(b[at:], '\n') + 1
+	}
+	return int64(at)
+}
+
+// atEnd reports whether a cut is the end of the file, and leaves the stream standing there if it can.
+func atEnd(in *blocks, cut place) (bool, error) {
+	if cut.Off < in.base {
+		return false, nil // in an earlier block, so something follows
+	}
+	in.st.unread(in.block[cut.Off-in.base:])
+	more, err := in.st.more()
+	return !more, err
+}
+
+// lineScanner cuts blocks into lines.
+type lineScanner struct {
+	next  func() ([]byte, error)
+	max   int
+	block []byte
+	pos   int
+	carry []byte
+	off   int64 // bytes consumed
+}
+
+// line returns the next line without its end. It stays valid until the next call. A line over max is cut and long. The
+// end is io.EOF.
+func (s *lineScanner) line() (line []byte, long bool, err error) {
+	rest := s.block[s.pos:]
+	if i := bytes.IndexByte(rest, '\n'); i >= 0 {
+		s.pos += i + 1
+		s.off += int64(i) + 1
+		return rest[:i], i > s.max, nil
+	}
+	return s.spanning()
+}
+
+// spanning puts a line together that reaches over blocks.
+func (s *lineScanner) spanning() ([]byte, bool, error) {
+	s.carry = append(s.carry[:0], s.block[s.pos:]...)
+	length := len(s.carry)
+	for {
+		b, err := s.next()
+		if err == io.EOF && length > 0 {
+			s.block, s.pos = nil, 0
+			s.off += int64(length)
+			return s.carry, length > s.max, nil
+		}
+		if err != nil {
+			s.block, s.pos = nil, 0
+			return nil, false, err
+		}
+		i := bytes.IndexByte(b, '\n')
+		n := i
+		if i < 0 {
+			n = len(b)
+		}
+		if len(s.carry) <= s.max {
+			s.carry = append(s.carry, b[:n]...)
+		}
+		length += n
+		if i >= 0 {
+			s.block, s.pos = b, i+1
+			s.off += int64(length) + 1
+			return s.carry, length > s.max, nil
+		}
+	}
+}
