@@ -54,7 +54,7 @@ func checkImport(name string, form *binary.Module, im binary.Import) error {
 	if n, ok := strings.CutPrefix(im.Module, "wasmill_"); ok && im.Module != importModule {
 		if _, err := strconv.ParseUint(n, 10, 31); err == nil {
 			return refuse(CodeABI, name, "build it for ABI 1, or run a version of Wasmill that has its ABI",
-				"it was built for ABI %s, this version runs ABI 1", n)
+				"it imports %s: it was built for ABI %s, this version runs ABI 1", im.Module, n)
 		}
 	}
 	if im.Module == importModule && (im.Name == "state_read" || im.Name == "state_write") {
@@ -123,7 +123,7 @@ func checkExports(name string, form *binary.Module) error {
 		exports[e.Name] = e
 	}
 	if e, ok := exports[exportMemory]; !ok || e.Kind != binary.KindMemory {
-		return refuse(CodeExport, name, `export the module's memory under the name "memory"`, "it does not export a memory named %q", exportMemory)
+		return refuse(CodeMemory, name, `export the module's memory under the name "memory"`, "it does not export a memory named %q", exportMemory)
 	}
 	if least := form.Memories[0].Min; least > maxMemory {
 		return refuse(CodeMemory, name, "declare a smaller memory", "its memory begins with %d pages, at most %d can be given", least, maxMemory)

@@ -11,6 +11,7 @@ import (
 // Codes of the faults this package returns.
 const (
 	CodeNotWasm   = "module.not_wasm"  // other bytes than a core module
+	CodeComponent = "module.component" // a component
 	CodeMalformed = "module.malformed" // cut off, or against the format
 	CodeTooLarge  = "module.too_large" // over a limit of the module's form
 	CodeFeature   = "module.feature"   // outside of WebAssembly 2.0, or not supported here
@@ -20,7 +21,7 @@ const (
 	CodeState     = "module.state"     // state is not available
 	CodeManifest  = "module.manifest"  // the manifest is wrong, or there are two
 	CodeInvalid   = "module.invalid"   // its code is refused by the engine
-	CodeMemory    = "module.memory"    // it needs more memory at start than it may have
+	CodeMemory    = "module.memory"    // its memory is not exported, or begins larger than it may be
 	CodeStart     = "module.start"     // its start-up failed
 	CodeAlloc     = "module.alloc"     // wasmill_alloc failed in a batch
 	CodeLimits    = "module.limits"    // limits that make no sense
@@ -45,6 +46,8 @@ func refuseForm(name string, err error) error {
 	switch form.Reason {
 	case binary.NotWasm:
 		return fault.New(CodeNotWasm, name, errors.New(form.Text), "name a core WebAssembly module, built as abi/README.md says")
+	case binary.Component:
+		return fault.New(CodeComponent, name, errors.New(form.Text), "build a core module, for Rust with the target wasm32-unknown-unknown")
 	case binary.TooLarge:
 		return fault.New(CodeTooLarge, name, err, "make the module smaller: build it with optimisation and without debug data")
 	case binary.Feature:

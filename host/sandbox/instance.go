@@ -218,7 +218,7 @@ func (in *instance) allocFailed(err error, c *Call, size int) error {
 	}
 	if len(c.Records) == 1 && size > abi.MaxFrame && (isTrap || bad.ptr == 0) {
 		return &Failure{
-			Trap: abi.TrapTooLarge, Progress: c.Records[0].Index,
+			Trap: abi.TrapTooLarge, Progress: abi.NoIndex,
 			Text: fmt.Sprintf("the guest has no room for a frame of %d bytes", size),
 		}
 	}

@@ -36,6 +36,7 @@ type Reason uint8
 // The reasons.
 const (
 	NotWasm   Reason = iota + 1 // other bytes than a core WebAssembly module of version 1
+	Component                   // a component, which holds core modules
 	Malformed                   // cut off, or against the format
 	TooLarge                    // a limit of this package
 	Feature                     // outside of what is run here

@@ -250,9 +250,9 @@ func checkHeader(b []byte) error {
 	case len(b) < headerSize:
 		return &Error{Reason: Malformed, Offset: len(b), Text: "the file is cut off inside its first 8 bytes"}
 	case b[6] == 1 && b[7] == 0:
-		return other("this is a WebAssembly component: build a core module instead, for Rust with the target wasm32-unknown-unknown")
+		return &Error{Reason: Component, Offset: 4, Text: "this is a WebAssembly component, not a core module"}
 	case !bytes.Equal(b[4:8], []byte{1, 0, 0, 0}):
-		return other("its format version is %d.%d, only 1.0 is run here", uint16(b[4])|uint16(b[5])<<8, uint16(b[6])|uint16(b[7])<<8)
+		return &Error{Reason: Malformed, Offset: 4, Text: fmt.Sprintf("its format version is % x, only 01 00 00 00 is run here", b[4:8])}
 	}
 	return nil
 }
