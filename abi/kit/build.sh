@@ -106,23 +106,28 @@ shape memory-too-large 'MEMORY=(memory (export "memory") 1025)'
 shape memory-4g 'MEMORY=(memory (export "memory") 65536)'
 c abi-none silent -DBARE
 
-# Refused before anything runs: manifest.
-section manifest-broken echo '{"abi": 1, "name": "x"'
-section manifest-trailing echo '{"abi": 1, "name": "x"} {}'
-section manifest-not-object echo '[1]'
+# Refused before anything runs: manifest. Each is a good one but for one thing.
+head='{"abi": 1, "name": "x", "version": "1.0.0"'
+inputs='"inputs": [{"name": "in"}]'
+outputs='"outputs": [{"name": "out"}]'
+good="$head, $inputs, $outputs}"
+section manifest-good echo "$good"
+section manifest-broken echo "$head, $inputs, $outputs"
+section manifest-trailing echo "$good {}"
+section manifest-not-object echo "[$good]"
 section manifest-empty echo ''
-section manifest-duplicate echo '{"abi": 1, "name": "x", "name": "y"}'
-section manifest-unknown echo '{"abi": 1, "name": "x", "colour": "red"}'
-section manifest-utf8 echo $'{"abi": 1, "name": "x", "version": "\xff"}'
-section manifest-two echo '{"abi": 1, "name": "x"}' '{"abi": 1, "name": "x"}'
-section manifest-64k echo "{\"abi\": 1, \"name\": \"x\", \"version\": \"$(printf '%065536d' 0)\"}"
-section manifest-name echo '{"abi": 1, "name": "Not Good"}'
-section manifest-port-twice echo '{"abi": 1, "name": "x", "outputs": [{"name": "a"}, {"name": "a"}]}'
-section manifest-17-ports echo "{\"abi\": 1, \"name\": \"x\", \"outputs\": [$(printf '{"name": "p%d"},' {1..16}){\"name\": \"p17\"}]}"
-section manifest-65-fields echo "{\"abi\": 1, \"name\": \"x\", \"inputs\": [{\"name\": \"in\", \"fields\": [$(printf '"/f%d",' {1..64})\"/f65\"]}]}"
-section manifest-pointer echo '{"abi": 1, "name": "x", "inputs": [{"name": "in", "fields": ["amount"]}]}'
-section manifest-abi-2 echo '{"abi": 2, "name": "x"}'
-section manifest-abi-2-silent abi-none '{"abi": 2, "name": "x"}'
+section manifest-duplicate echo "$head, \"name\": \"y\", $inputs, $outputs}"
+section manifest-unknown echo "$head, \"colour\": \"red\", $inputs, $outputs}"
+section manifest-utf8 echo "${good/1.0.0/$'\xff'}"
+section manifest-two echo "$good" "$good"
+section manifest-64k echo "$good$(printf '%65536s' '')"
+section manifest-name echo "${good/'"x"'/'"Not Good"'}"
+section manifest-port-twice echo "$head, $inputs, \"outputs\": [{\"name\": \"a\"}, {\"name\": \"a\"}]}"
+section manifest-17-ports echo "$head, $inputs, \"outputs\": [$(printf '{"name": "p%d"},' {1..16}){\"name\": \"p17\"}]}"
+section manifest-65-fields echo "$head, \"inputs\": [{\"name\": \"in\", \"fields\": [$(printf '"/f%d",' {1..64})\"/f65\"]}], $outputs}"
+section manifest-pointer echo "$head, \"inputs\": [{\"name\": \"in\", \"fields\": [\"amount\"]}], $outputs}"
+section manifest-abi-2 echo "${good/1/2}"
+section manifest-abi-2-silent abi-none "${good/1/2}"
 
 # Refused before anything runs: no module at all.
 printf 'hello, I am a text\n' >wasm/text.wasm

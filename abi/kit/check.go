@@ -88,7 +88,7 @@ func (r *Refuse) check(err error) error {
 	if !errors.As(err, &got) {
 		return fmt.Errorf("no refusal but: %w", err)
 	}
-	if got.At != r.At || got.Word != "" && got.Word != r.Word || got.Trap != r.Trap {
+	if r.At != "" && got.At != r.At || got.Word != "" && got.Word != r.Word || got.Trap != r.Trap {
 		return fmt.Errorf("want a refusal at %s, %s %s; got: %w", r.At, r.Word, r.Trap, err)
 	}
 	for _, m := range r.Mentions {

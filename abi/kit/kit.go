@@ -23,8 +23,11 @@ import (
 //go:embed kit.json SHA256SUMS wasm
 var files embed.FS
 
-// NeedsFuel in Case.Needs: a host without fuel must skip the case, which would never end.
-const NeedsFuel = "fuel"
+// What a case may need: a host that has not got it skips the case.
+const (
+	NeedsFuel       = "fuel"       // the guest never ends by itself
+	NeedsValidation = "validation" // the host checks modules itself instead of leaving it to its engine
+)
 
 // Case is one module and what becomes of it.
 type Case struct {
@@ -33,7 +36,7 @@ type Case struct {
 	About   string          `json:"about"`
 	Needs   []string        `json:"needs"`
 	Sidecar json.RawMessage `json:"sidecar"` // the text of <module>.json, nil when there is none
-	Config  json.RawMessage `json:"config"`  // canonical; {} when empty
+	Config  json.RawMessage `json:"config"`  // Load makes it canonical, and {} when there is none
 	Limits  Limits          `json:"limits"`
 	Refuse  *Refuse         `json:"refuse"` // nil: the module starts
 	Logs    []Log           `json:"logs"`   // what it logs while it starts; nil: not looked at
@@ -51,7 +54,7 @@ type Limits struct {
 
 // Refuse says when and why a module is not taken.
 type Refuse struct {
-	At       string       `json:"at"`       // "compile": without running anything of it; "start"
+	At       string       `json:"at"`       // "compile": without running anything of it; "start"; "": either
 	Word     string       `json:"word"`     // the reason, from the list in README.md
 	Trap     abi.TrapName `json:"trap"`     // with the word "trap"
 	Mentions []string     `json:"mentions"` // what the message must name
@@ -219,6 +222,9 @@ func (c *Case) fill(standard []Frame, sums map[string]string) error {
 		c.Config = json.RawMessage("{}")
 	}
 	var err error
+	if c.Config, err = abi.CanonicalJSON(c.Config); err != nil {
+		return err
+	}
 	if c.Wasm, err = files.ReadFile(path.Join("wasm", c.File)); err != nil {
 		return err
 	}

@@ -1,7 +1,8 @@
 /* One breach of the rules of emit each. */
 #include "guest.h"
 
-WM_MANIFEST({"abi": 1, "name": "bad-emit", "outputs": [{"name": "out"}, {"name": "more"}]});
+WM_MANIFEST({"abi": 1, "name": "bad-emit", "version": "1.0.0", "inputs": [{"name": "in"}],
+             "outputs": [{"name": "out"}, {"name": "more"}]});
 
 #define VALUE(o) ((o).value = address("v"), (o).value_len = 1)
 

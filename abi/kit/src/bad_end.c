@@ -7,7 +7,7 @@ WM_IMPORT("env", "abort") void env_abort(u32 message, u32 file, u32 line, u32 co
 typedef void (*nothing)(void);
 typedef int64_t (*other)(int64_t, int64_t);
 
-static volatile int32_t zero, minus = -1;
+static volatile int32_t zero, one = 1, minus = -1;
 static volatile float large = 1e30f;
 static int32_t one_argument(int32_t a) { return a + 1; }
 static int32_t (*volatile known)(int32_t) = one_argument;
@@ -34,9 +34,9 @@ static int32_t end(wm_frame *f) {
 #elif defined MEMORY
     return *(volatile int32_t *)at(0xfffffff0u);
 #elif defined DIVIDE
-    return 1 / zero;
+    return one / zero;
 #elif defined REMAINDER
-    return 1 % zero;
+    return one % zero;
 #elif defined INTEGER_OVERFLOW
     return (INT32_MIN + zero) / minus;
 #elif defined CONVERSION

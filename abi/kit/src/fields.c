@@ -1,7 +1,7 @@
 /* Emits for each record what it got as located fields: "<kind>:<text>;" for each of the seven. */
 #include "guest.h"
 
-WM_MANIFEST({"abi": 1, "name": "fields", "inputs": [{"name": "in", "content": "json",
+WM_MANIFEST({"abi": 1, "name": "fields", "version": "1.0.0", "inputs": [{"name": "in", "content": "json",
              "fields": ["/a", "/a/b", "/n", "/list/1", "/~1~0", "/", "/\u00e9"]}], "outputs": [{"name": "out"}]});
 
 BATCH(f) {
