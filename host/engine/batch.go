@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+// batch is one micro-batch on its way.
+type batch struct {
+	plan     *checkpoint.Plan
+	prev     *checkpoint.Plan // nil for batch 0
+	before   *checkpoint.Decision
+	attempt  string
+	out      *outcome
+	staged   map[string]sink.Staged
+	decision *checkpoint.Decision
+	replayed bool
+	started  time.Time
+	steps    map[Step]time.Duration
+}
+
+// Batch is the life of one batch. It returns false when there was nothing to plan. After an error the engine must be
+// opened again: recovery finds out what became of the batch.
+//
+//	plan     offsets/N is durable before a record of N is processed
+//	run      transforms, in memory; then the batch digest is known
+//	stage    targets prepare, invisibly; from here the data cannot make publishing fail
+//	decide   commits/N is durable before anything is visible
+//	publish  targets make it visible, once
+//	seal     only now may batch N+1 be planned
+func (e *Engine) Batch(ctx context.Context) (bool, error) {
+	b := e.newBatch()
+	if err := e.do(ctx, b, StepPlan, e.planBatch); err != nil {
+		if errors.Is(err, errNothing) {
+			return false, nil
+		}
+		return false, err
+	}
+	return true, e.finish(ctx, b)
+}
+
+// finish takes a planned batch to its end.
+func (e *Engine) finish(ctx context.Context, b *batch) error {
+	for _, step := range []struct {
+		name Step
+		do   func(context.Context, *batch) error
+	}{
+		{StepRun, e.runBatch},
+		{StepStage, e.stageBatch},
+		{StepDecide, e.decideBatch},
+		{StepPublish, e.publishBatch},
+		{StepSeal, e.sealBatch},
+	} {
+		if err := e.do(ctx, b, step.name, step.do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) newBatch() *batch {
+	return &batch{
+		attempt: e.cfg.NewAttempt(), started: e.cfg.Clock.Now(),
+		staged: map[string]sink.Staged{}, steps: map[Step]time.Duration{},
+	}
+}
+
+// do runs one step and tells the listener.
+func (e *Engine) do(ctx context.Context, b *batch, s Step, f func(context.Context, *batch) error) error {
+	id := checkpoint.BatchID(0)
+	if e.plan != nil {
+		id = e.plan.Batch + 1
+	}
+	if b.plan != nil {
+		id = b.plan.Batch
+	}
+	start := e.cfg.Clock.Now()
+	e.cfg.Events.step(id, s, false)
+	if err := f(ctx, b); err != nil {
+		if errors.Is(err, errNothing) {
+			return err
+		}
+		return fmt.Errorf("batch %d: %s: %w", id, s, err)
+	}
+	b.steps[s] = e.cfg.Clock.Now().Sub(start)
+	e.cfg.Events.step(id, s, true)
+	return nil
+}
+
+// planBatch asks the sources how far they can go and writes that down.
+func (e *Engine) planBatch(ctx context.Context, b *batch) error {
+	p := &checkpoint.Plan{TimeMS: b.started.UnixMilli()}
+	if e.plan != nil {
+		p.Batch = e.plan.Batch + 1
+		p.TimeMS = max(p.TimeMS, e.plan.TimeMS) // a clock set back must not make batch time run backwards
+		p.WatermarkMS = e.plan.WatermarkMS
+	}
+	if e.last != nil {
+		p.WatermarkMS = max(p.WatermarkMS, e.last.NextWatermarkMS)
+	}
+	news := false
+	for i := range e.cfg.Graph.Sources {
+		s := &e.cfg.Graph.Sources[i]
+		from := e.plan.Position(s.Name)
+		end, err := s.Source.Latest(ctx, from, s.Limit)
+		if err != nil {
+			return fmt.Errorf("source %s: %w", s.Name, err)
+		}
+		news = news || end != from
+		p.Sources = append(p.Sources, checkpoint.SourcePosition{Name: s.Name, End: end})
+	}
+	if !news {
+		return errNothing
+	}
+	if err := e.cfg.Log.WritePlan(ctx, *p); err != nil {
+		return err
+	}
+	b.plan, b.prev, b.before = p, e.plan, e.last
+	return nil
+}
+
+// runBatch drives the planned records through the transforms; rows are made and misfits set aside here.
+func (e *Engine) runBatch(ctx context.Context, b *batch) error {
+	var err error
+	b.out, err = e.runner.run(ctx, input{query: e.cfg.Log.QueryID(), revision: e.cfg.Revision, plan: b.plan, prev: b.prev})
+	return err
+}
+
+// stageBatch hands the rows to the targets, what survives a crash first. A target without records is not called.
+func (e *Engine) stageBatch(ctx context.Context, b *batch) error {
+	for _, t := range e.inOrder(volatileTarget) {
+		out, ok := e.outputFor(t, b.out, b.plan, b.attempt)
+		if !ok {
+			continue
+		}
+		staged, err := t.Stage(ctx, out)
+		if err != nil {
+			return fmt.Errorf("target %s: %w", t.ID(), err)
+		}
+		b.staged[t.ID()] = staged
+	}
+	return nil
+}
+
+// decideBatch settles the outcome: from here on the batch will be published, whatever happens.
+func (e *Engine) decideBatch(ctx context.Context, b *batch) error {
+	d := &checkpoint.Decision{
+		Batch: b.plan.Batch, NextWatermarkMS: b.plan.WatermarkMS, Digest: b.out.digest, Revision: e.cfg.Revision,
+		Semantics: Semantics, Inputs: b.out.inputs, Outputs: b.out.outputs, Attempt: b.attempt,
+		Targets: map[string]checkpoint.TargetOutcome{}, Sources: map[string]checkpoint.SourceOutcome{},
+	}
+	for _, t := range e.targets {
+		o := checkpoint.TargetOutcome{Last: checkpoint.NoBatch}
+		if b.before != nil {
+			if earlier, known := b.before.Targets[t.ID()]; known {
+				o.Last, o.Digest = earlier.Last, earlier.Digest
+			}
+		}
+		if staged, called := b.staged[t.ID()]; called {
+			o = checkpoint.TargetOutcome{Staged: staged, Last: d.Batch, Digest: d.Digest}
+		}
+		d.Targets[t.ID()] = o
+	}
+	for name, in := range b.out.inputs {
+		d.Sources[name] = checkpoint.SourceOutcome{Records: in.Records}
+	}
+	if err := e.cfg.Log.WriteDecision(ctx, *d); err != nil {
+		return err
+	}
+	b.decision = d
+	return nil
+}
+
+// publishBatch makes the batch visible, what may come twice last.
+func (e *Engine) publishBatch(ctx context.Context, b *batch) error {
+	for _, t := range e.inOrder(mayRepeat) {
+		o := b.decision.Targets[t.ID()]
+		if o.Last != b.decision.Batch {
+			continue
+		}
+		if err := e.publishTo(ctx, t, b.decision, b.staged[t.ID()]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) publishTo(ctx context.Context, t sink.Target, d *checkpoint.Decision, staged sink.Staged) error {
+	if err := t.Publish(ctx, d, staged); err != nil {
+		return fmt.Errorf("target %s: %w", t.ID(), err)
+	}
+	e.marks[t.ID()] = checkpoint.PublishedMark{Batch: d.Batch, Digest: d.Digest}
+	e.cfg.Events.warning("note what is published", e.cfg.Log.NotePublished(ctx, e.marks))
+	return nil
+}
+
+// sealBatch closes the batch: every target has it, so the next may be planned and what it needed may go.
+func (e *Engine) sealBatch(ctx context.Context, b *batch) error {
+	e.plan, e.last = b.plan, b.decision
+	for i := range e.cfg.Graph.Sources {
+		s := &e.cfg.Graph.Sources[i]
+		e.cfg.Events.warning("release source "+s.Name, s.Source.Release(ctx, b.plan.Position(s.Name)))
+	}
+	for _, t := range e.targets {
+		e.cfg.Events.warning("tidy target "+t.ID(), t.Sealed(ctx, b.plan.Batch))
+	}
+	e.cfg.Events.warning("apply retention", e.cfg.Log.Retain(ctx, b.plan.Batch, e.cfg.Retention))
+	e.cfg.Events.batch(e.stats(b))
+	return nil
+}
+
+func (e *Engine) stats(b *batch) BatchStats {
+	st := BatchStats{
+		Batch: b.plan.Batch, TimeMS: b.plan.TimeMS, Replayed: b.replayed, Digest: b.decision.Digest,
+		Steps: b.steps, Total: e.cfg.Clock.Now().Sub(b.started),
+	}
+	if b.out != nil {
+		rs := b.out.stats
+		st.Skipped, st.Letters, st.Poison, st.Restarts = rs.skipped, rs.letters, rs.poison, rs.restarts
+	}
+	for i := range e.cfg.Graph.Sources {
+		name := e.cfg.Graph.Sources[i].Name
+		st.Sources = append(st.Sources, SourceStats{
+			Name: name, Start: b.prev.Position(name), End: b.plan.Position(name), Records: b.decision.Inputs[name].Records,
+		})
+	}
+	for i := range e.cfg.Graph.Sinks {
+		name := e.cfg.Graph.Sinks[i].Name
+		st.Sinks = append(st.Sinks, SinkStats{Name: name, Records: b.decision.Outputs[name].Records})
+	}
+	return st
+}

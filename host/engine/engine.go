@@ -1,0 +1,141 @@
+// Package engine is the batch protocol: it plans a micro-batch, runs it through the transforms, and publishes it exactly
+// once. batch.go is the life of a batch, top to bottom; recover.go is the same life found half-way.
+//
+// The engine sees sources, programs, targets, the checkpoint and a clock through their seams, and nothing else: no driver,
+// no wall clock, no order of goroutines shows in what it does, so a simulator drives the same code. It must not open
+// files, read the time by itself or know what a table or a topic is.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+// Clock is the engine's only source of time.
+type Clock interface {
+	Now() time.Time
+	// Wait returns after d, or when ctx ends with its error.
+	Wait(ctx context.Context, d time.Duration) error
+}
+
+// Log is the checkpoint as the engine sees it: the pair of write-once logs, and what a replay needs beside them.
+type Log interface {
+	QueryID() string
+	// Tail returns the last plan and, if there is one, the decision of that batch, verified and made durable again.
+	Tail(ctx context.Context) (*checkpoint.Plan, *checkpoint.Decision, error)
+	Plan(ctx context.Context, id checkpoint.BatchID) (*checkpoint.Plan, error)
+	Decision(ctx context.Context, id checkpoint.BatchID) (*checkpoint.Decision, error)
+	WritePlan(ctx context.Context, p checkpoint.Plan) error
+	WriteDecision(ctx context.Context, d checkpoint.Decision) error
+	Supersede(ctx context.Context, id checkpoint.BatchID, why checkpoint.Reason) error
+	// Resolution is what a person decided about a batch's output on a target, or nil.
+	Resolution(ctx context.Context, id checkpoint.BatchID, target string) (*checkpoint.ResolutionRecord, error)
+	// NotePublished notes, without waiting for the disk, what the targets have published.
+	NotePublished(ctx context.Context, targets map[string]checkpoint.PublishedMark) error
+	// Published returns that note, as far as there is one.
+	Published(ctx context.Context) (map[string]checkpoint.PublishedMark, error)
+	Retain(ctx context.Context, upTo checkpoint.BatchID, p checkpoint.Policy) error
+}
+
+// Config is a job, ready to run.
+type Config struct {
+	Job      string
+	Graph    *Graph
+	Revision string // sha256 of the revision; already durable in the checkpoint
+	Log      Log
+	Clock    Clock
+	// NewAttempt returns 8 hex digits that no earlier attempt had.
+	NewAttempt func() string
+	Errors     ErrorPolicy
+	Trigger    Trigger
+	Retention  checkpoint.Policy
+	Workers    int // lanes that run at a time; 0 means one a processor
+	Events     *Events
+	// Revive builds the graph of an earlier revision from what the checkpoint keeps, for a batch that was decided under it.
+	// Its sinks must be the same targets. May be nil.
+	Revive func(ctx context.Context, revision string) (*Graph, ErrorPolicy, error)
+}
+
+// Engine is a job that owns its targets and its checkpoint. It is not safe for concurrent use.
+type Engine struct {
+	cfg     Config
+	runner  *runner
+	targets []sink.Target
+	plan    *checkpoint.Plan     // of the last batch, nil before the first
+	last    *checkpoint.Decision // of the last sealed batch, nil before the first
+	marks   map[string]checkpoint.PublishedMark
+}
+
+// Open takes the targets over and brings the last batch to its end, if it was left half-way. After an error the Engine is
+// of no use; the caller closes targets and checkpoint and may open them again.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
+	if err := cfg.Graph.check(); err != nil {
+		return nil, err
+	}
+	r, err := newRunner(cfg.Graph, cfg.Errors, cfg.Workers)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{cfg: cfg, runner: r, targets: cfg.Graph.targets()}
+	if err := e.recover(ctx); err != nil {
+		return nil, fmt.Errorf("recover: %w", err)
+	}
+	return e, nil
+}
+
+// LastBatch is the last sealed batch, or checkpoint.NoBatch.
+func (e *Engine) LastBatch() checkpoint.BatchID {
+	if e.last == nil {
+		return checkpoint.NoBatch
+	}
+	return e.last.Batch
+}
+
+// target returns the target with that id, or nil.
+func (e *Engine) target(id string) sink.Target {
+	for _, t := range e.targets {
+		if t.ID() == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// inOrder returns the targets for staging (durable first, volatile last) or publishing (what may come twice last).
+func (e *Engine) inOrder(late func(sink.Traits) bool) []sink.Target {
+	var first, last []sink.Target
+	for _, t := range e.targets {
+		if late(t.Traits()) {
+			last = append(last, t)
+		} else {
+			first = append(first, t)
+		}
+	}
+	return append(first, last...)
+}
+
+func volatileTarget(t sink.Traits) bool { return t.Volatile }
+
+func mayRepeat(t sink.Traits) bool { return t.Guarantee != sink.ExactlyOnce }
+
+// outputFor selects what an outcome holds for one target. ok is false when it holds nothing.
+func (e *Engine) outputFor(t sink.Target, o *outcome, p *checkpoint.Plan, attempt string) (out sink.Output, ok bool) {
+	out = sink.Output{Batch: p.Batch, TimeMS: p.TimeMS, Digest: o.digest, Attempt: attempt}
+	for i := range e.cfg.Graph.Sinks {
+		s := &e.cfg.Graph.Sinks[i]
+		if s.Target.ID() != t.ID() {
+			continue
+		}
+		out.Sinks = append(out.Sinks, sink.SinkOutput{Name: s.Name, Lanes: o.sinks[i]})
+		ok = ok || len(o.sinks[i]) > 0
+	}
+	return out, ok
+}
+
+// errNothing says that there is nothing to plan.
+var errNothing = errors.New("nothing new")

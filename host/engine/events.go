@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/wasmill/wasmill/checkpoint"
+)
+
+// Events is the one hook for logs, metrics, progress and tests: functions that are called in the batch's own goroutine and
+// must be quick. A nil function is not called.
+type Events struct {
+	// Step is called before (done false) and after (done true) each step of a batch's life.
+	Step func(batch checkpoint.BatchID, step Step, done bool)
+	// Batch is called when a batch is sealed.
+	Batch func(BatchStats)
+	// Recovered is called for each thing that recovery found to do.
+	Recovered func(Recovery)
+	// Warning is called for what is reported and not fatal.
+	Warning func(op string, err error)
+}
+
+// Step names a step of a batch's life.
+type Step string
+
+// The steps, in order.
+const (
+	StepPlan    Step = "plan"
+	StepRun     Step = "run"
+	StepStage   Step = "stage"
+	StepDecide  Step = "decide"
+	StepPublish Step = "publish"
+	StepSeal    Step = "seal"
+	StepRecover Step = "recover"
+)
+
+// BatchStats is what can be said of a sealed batch.
+type BatchStats struct {
+	Batch    checkpoint.BatchID
+	TimeMS   int64
+	Replayed bool // run again by recovery
+	Digest   string
+	Sources  []SourceStats
+	Sinks    []SinkStats
+	Skipped  int64 // records dropped under policy skip
+	Letters  int64 // records set aside as dead letters
+	Poison   int64 // of them: records that a lane was started again without
+	Restarts int64 // lane runs started again
+	Steps    map[Step]time.Duration
+	Total    time.Duration
+}
+
+// SourceStats is one source's part of a batch.
+type SourceStats struct {
+	Name       string
+	Start, End checkpoint.Position
+	Records    int64
+}
+
+// SinkStats is one sink's part of a batch.
+type SinkStats struct {
+	Name    string
+	Records int64
+}
+
+// Recovery is one thing that recovery did.
+type Recovery struct {
+	Batch  checkpoint.BatchID
+	Target string // "" when it concerns the batch
+	Rung   string // none, done, published, rerun, undecided, skipped, forced
+	Detail string
+}
+
+func (e *Events) step(b checkpoint.BatchID, s Step, done bool) {
+	if e != nil && e.Step != nil {
+		e.Step(b, s, done)
+	}
+}
+
+func (e *Events) batch(s BatchStats) {
+	if e != nil && e.Batch != nil {
+		e.Batch(s)
+	}
+}
+
+func (e *Events) recovered(r Recovery) {
+	if e != nil && e.Recovered != nil {
+		e.Recovered(r)
+	}
+}
+
+func (e *Events) warning(op string, err error) {
+	if e != nil && e.Warning != nil && err != nil {
+		e.Warning(op, err)
+	}
+}

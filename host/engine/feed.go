@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wasmill/wasmill/abi"
+)
+
+// taker takes the records of a consumer's input in order. The record is the taker's until it returns; split names the
+// part of a source it was read from, "" for the output of a stage.
+type taker func(entry int, split string, r *abi.Record) error
+
+// feed delivers the input of one consumer in this lane: its `from` entries one after the other, each in its own order.
+// The same batch feeds the same records every time it is called.
+func (l *lane) feed(ctx context.Context, b *batchRun, inputs []Edge, take taker) error {
+	for entry, e := range inputs {
+		var err error
+		if e.Source >= 0 {
+			err = l.feedSource(ctx, b, e.Source, entry, take)
+		} else {
+			err = l.feedPort(e, entry, take)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lane) feedPort(e Edge, entry int, take taker) error {
+	recs := l.stages[e.Stage].ports[e.Port].buf.recs
+	for i := range recs {
+		r := recs[i]
+		r.Offset, r.Partition = int64(i), int32(l.index)
+		if err := take(entry, "", &r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// feedSource reads the lane's splits of a source. Every completed pass must see the same records: a source that does not
+// read twice alike would break replay, so it stops the batch here.
+func (l *lane) feedSource(ctx context.Context, b *batchRun, src, entry int, take taker) error {
+	node := &l.r.g.Sources[src]
+	w := &passWriter{l: l, b: b, src: src, entry: entry, take: take, digest: &l.read[src]}
+	if l.passes[src] == 0 {
+		l.reject[src].reset()
+		l.read[src].Reset()
+	} else {
+		w.digest = new(abi.RecordDigest)
+	}
+	for _, sp := range b.splits[src][l.index] {
+		w.split = sp.Name
+		if err := node.Source.Read(ctx, sp, w); err != nil {
+			if w.err != nil && errors.Is(err, w.err) {
+				return w.err
+			}
+			return fmt.Errorf("source %s: read %s: %w", node.Name, sp.Name, err)
+		}
+	}
+	if l.passes[src] > 0 && (w.digest.Count() != l.read[src].Count() || w.digest.Sum() != l.read[src].Sum()) {
+		return readDiffers(node.Name, b.plan.Batch)
+	}
+	l.passes[src]++
+	return nil
+}
+
+// passWriter is the engine's end of a source's Read: it digests what comes and hands it on.
+type passWriter struct {
+	l      *lane
+	b      *batchRun
+	src    int
+	entry  int
+	split  string
+	take   taker
+	digest *abi.RecordDigest
+	err    error // what it answered last
+}
+
+// rejectPort stands for "not a record" in the digest of what was read.
+const rejectPort = 0xffff
+
+// Write takes one record of a source.
+func (w *passWriter) Write(r *abi.Record) error {
+	r.Port, r.Kind, r.Index = 0, abi.KindRecord, 0
+	r.Flags &= abi.FlagEventTime
+	w.digest.Add(r)
+	w.err = w.take(w.entry, w.split, r)
+	return w.err
+}
+
+// Reject takes what cannot be a record. It is set aside once, in the first pass over the source.
+func (w *passWriter) Reject(r *abi.Record, code, reason string) error {
+	r.Port = rejectPort
+	w.digest.Add(r)
+	if w.l.passes[w.src] > 0 {
+		return nil
+	}
+	w.err = w.l.setAside(w.b, &w.l.reject[w.src], letter{
+		code: CodeReject, word: code, reason: reason,
+		origin: origin{edge: FromSource(w.src), split: w.split, offset: r.Offset, partition: r.Partition},
+	}, r)
+	return w.err
+}

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/sandbox"
+	"github.com/wasmill/wasmill/host/sink"
+	"github.com/wasmill/wasmill/host/source"
+)
+
+// Graph is a job's data flow: sources feed stages, stages feed stages and sinks. Stages stand in topological order.
+type Graph struct {
+	Lanes   int // L, the unit of parallelism and of order
+	Sources []SourceNode
+	Stages  []StageNode
+	Sinks   []SinkNode
+}
+
+// SourceNode is one input of the job.
+type SourceNode struct {
+	Name      string
+	Source    source.Source
+	Limit     source.Limit
+	EventTime *EventTime // nil: the source's own, if it has one
+}
+
+// EventTime says where a source's event time lies in the value.
+type EventTime struct {
+	Pointer string       // RFC 6901
+	Unit    abi.TimeUnit // of an integer; abi.NoUnit when only RFC 3339 texts are expected
+}
+
+// StageNode is one transform.
+type StageNode struct {
+	Name    string
+	Program sandbox.Program
+	Module  string // sha256, named in dead letters
+	Fuel    Fuel
+	Inputs  []Edge // by `from` entry
+}
+
+// Fuel is what a call of a guest may use, for the call and for each record.
+type Fuel struct {
+	Call, Record uint64
+}
+
+// SinkNode is one output of the job.
+type SinkNode struct {
+	Name   string
+	Target sink.Target
+	Inputs []Edge // by `from` entry; none for the sink of the dead letters
+}
+
+// Edge is where an input comes from: a source, or a port of a stage.
+type Edge struct {
+	Source int // index into Sources, or -1
+	Stage  int // index into Stages, or -1
+	Port   int // of the stage
+}
+
+// FromSource is the edge out of source i.
+func FromSource(i int) Edge { return Edge{Source: i, Stage: -1} }
+
+// FromPort is the edge out of a port of stage i.
+func FromPort(i, port int) Edge { return Edge{Source: -1, Stage: i, Port: port} }
+
+// ErrorPolicy says what becomes of a record that cannot be processed.
+type ErrorPolicy struct {
+	Policy Policy
+	Sink   int // index into Sinks of the dead letters, or -1
+	Max    int // records set aside alone in one batch before it fails
+}
+
+// Policy is the choice for records that cannot be processed.
+type Policy string
+
+// The policies.
+const (
+	Stop       Policy = "stop"
+	DeadLetter Policy = "dead-letter"
+	Skip       Policy = "skip"
+)
+
+// maxPoison bounds how many records a lane of a batch is started again without.
+const maxPoison = 16
+
+// inputPort returns the manifest's input port that a stage's `from` entry feeds: one declared input takes all entries,
+// else they match by position.
+func (s *StageNode) inputPort(entry int) *abi.InputPort {
+	in := s.Program.Manifest().Inputs
+	switch {
+	case len(in) == 0:
+		return &abi.InputPort{}
+	case len(in) == 1:
+		return &in[0]
+	case entry < len(in):
+		return &in[entry]
+	}
+	return &abi.InputPort{}
+}
+
+// check reports a graph that the engine cannot run. The job's own validation has better words; this guards the seam.
+func (g *Graph) check() error {
+	if g.Lanes < 1 {
+		return fmt.Errorf("check graph: %d lanes", g.Lanes)
+	}
+	for i := range g.Stages {
+		st := &g.Stages[i]
+		if len(st.Inputs) == 0 {
+			return fmt.Errorf("check graph: stage %s has no input", st.Name)
+		}
+		for _, e := range st.Inputs {
+			if err := g.checkEdge(e, i); err != nil {
+				return fmt.Errorf("check graph: stage %s: %w", st.Name, err)
+			}
+		}
+	}
+	for i := range g.Sinks {
+		for _, e := range g.Sinks[i].Inputs {
+			if err := g.checkEdge(e, len(g.Stages)); err != nil {
+				return fmt.Errorf("check graph: sink %s: %w", g.Sinks[i].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Graph) checkEdge(e Edge, before int) error {
+	if e.Stage < 0 {
+		if e.Source < 0 || e.Source >= len(g.Sources) {
+			return fmt.Errorf("no source %d", e.Source)
+		}
+		return nil
+	}
+	if e.Stage >= before {
+		return fmt.Errorf("stage %d does not come earlier", e.Stage)
+	}
+	if n := len(g.Stages[e.Stage].Program.Manifest().Outputs); e.Port < 0 || e.Port >= n {
+		return fmt.Errorf("stage %s has no port %d", g.Stages[e.Stage].Name, e.Port)
+	}
+	return nil
+}
+
+// targets returns the distinct targets in order of first use by a sink.
+func (g *Graph) targets() []sink.Target {
+	var out []sink.Target
+	seen := map[string]bool{}
+	for i := range g.Sinks {
+		t := g.Sinks[i].Target
+		if !seen[t.ID()] {
+			seen[t.ID()] = true
+			out = append(out, t)
+		}
+	}
+	return out
+}

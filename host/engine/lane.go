@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+// lane is one lane of the whole graph: what its stages put out, what its sinks took, in memory that is used again for
+// every batch. Lanes share nothing, so their order of execution cannot show in the output.
+type lane struct {
+	r      *runner
+	index  int
+	read   []abi.RecordDigest // by source, over what was read
+	passes []int              // by source, completed passes over it in this batch
+	reject []letters          // by source
+	stages []*stageLane
+	sinks  []*sinkLane
+	stats  runStats
+}
+
+// sinkLane is one sink's part of a lane.
+type sinkLane struct {
+	node    *SinkNode
+	lane    sink.Lane
+	digest  abi.RecordDigest
+	direct  bool // fed while its only stage runs, not from a buffer afterwards
+	locate  []*abi.Locator
+	fields  []abi.Field
+	misfits letters
+}
+
+func newLane(r *runner, index int) (*lane, error) {
+	l := &lane{
+		r: r, index: index,
+		read:   make([]abi.RecordDigest, len(r.g.Sources)),
+		passes: make([]int, len(r.g.Sources)),
+		reject: make([]letters, len(r.g.Sources)),
+	}
+	for i := range r.g.Stages {
+		s, err := newStageLane(r.g, i)
+		if err != nil {
+			return nil, err
+		}
+		l.stages = append(l.stages, s)
+	}
+	for i := range r.g.Sinks {
+		s, err := newSinkLane(r.g, i)
+		if err != nil {
+			return nil, err
+		}
+		l.sinks = append(l.sinks, s)
+		l.connect(s)
+	}
+	for _, s := range l.stages {
+		for _, e := range s.node.Inputs {
+			if e.Stage >= 0 {
+				l.stages[e.Stage].ports[e.Port].keep = true
+			}
+		}
+	}
+	return l, nil
+}
+
+func newSinkLane(g *Graph, i int) (*sinkLane, error) {
+	node := &g.Sinks[i]
+	rows, err := node.Target.NewLane(node.Name)
+	if err != nil {
+		return nil, fmt.Errorf("sink %s: new lane: %w", node.Name, err)
+	}
+	s := &sinkLane{node: node, lane: rows, locate: make([]*abi.Locator, len(node.Inputs))}
+	for entry, e := range node.Inputs {
+		if e.Source < 0 || g.Sources[e.Source].EventTime == nil {
+			continue
+		}
+		if s.locate[entry], err = abi.NewLocator([]string{g.Sources[e.Source].EventTime.Pointer}); err != nil {
+			return nil, fmt.Errorf("source %s: event time: %w", g.Sources[e.Source].Name, err)
+		}
+	}
+	s.fields = make([]abi.Field, 1)
+	return s, nil
+}
+
+// connect tells the stages which sinks read their ports. A sink with one input takes the rows while the stage runs; one
+// with several takes them afterwards from buffers, entry by entry, because that is their order.
+func (l *lane) connect(s *sinkLane) {
+	in := s.node.Inputs
+	if len(in) == 1 && in[0].Stage >= 0 {
+		s.direct = true
+		p := &l.stages[in[0].Stage].ports[in[0].Port]
+		p.direct = append(p.direct, s)
+		return
+	}
+	for _, e := range in {
+		if e.Stage >= 0 {
+			l.stages[e.Stage].ports[e.Port].keep = true
+		}
+	}
+}
+
+func (l *lane) reset() {
+	for i := range l.read {
+		l.read[i].Reset()
+		l.passes[i] = 0
+		l.reject[i].reset()
+	}
+	for _, s := range l.stages {
+		s.reset()
+		s.excluded = nil
+	}
+	for _, s := range l.sinks {
+		s.reset()
+		s.misfits.reset()
+	}
+	l.stats = runStats{}
+}
+
+func (s *sinkLane) reset() {
+	s.lane.Reset()
+	s.digest.Reset()
+}
+
+// run drives one batch through the lane: stages in order, then the sinks that read buffers, then the dead letters.
+func (l *lane) run(ctx context.Context, b *batchRun) error {
+	l.reset()
+	for _, s := range l.stages {
+		if err := l.runStage(ctx, b, s); err != nil {
+			return err
+		}
+	}
+	for _, s := range l.sinks {
+		if s.direct || len(s.node.Inputs) == 0 {
+			continue
+		}
+		if err := l.fillSink(ctx, b, s); err != nil {
+			return err
+		}
+	}
+	return l.fillLetters(b)
+}
+
+// fillSink feeds a sink that reads sources or several ports.
+func (l *lane) fillSink(ctx context.Context, b *batchRun, s *sinkLane) error {
+	return l.feed(ctx, b, s.node.Inputs, func(entry int, split string, r *abi.Record) error {
+		edge := s.node.Inputs[entry]
+		if edge.Source >= 0 {
+			r.Port = 0
+			if loc := s.locate[entry]; loc != nil {
+				setEventTime(r, loc.Locate(r.Value, s.fields), s.fields[0], l.r.g.Sources[edge.Source].EventTime.Unit)
+			}
+		}
+		return l.append(b, s, r, &s.misfits, origin{edge: edge, split: split, offset: r.Offset, partition: r.Partition})
+	})
+}
+
+// append gives a record to a sink, and sets it aside when it does not fit.
+func (l *lane) append(b *batchRun, s *sinkLane, r *abi.Record, aside *letters, from origin) error {
+	err := s.lane.Append(r)
+	if err == nil {
+		s.digest.Add(r)
+		if l.r.tee != nil {
+			l.r.tee(s.node.Name, l.index, r)
+		}
+		return nil
+	}
+	var misfit *sink.Misfit
+	if !errors.As(err, &misfit) {
+		return fmt.Errorf("sink %s: take a record: %w", s.node.Name, err)
+	}
+	return l.setAside(b, aside, letter{
+		code: CodeMisfit, reason: "sink " + s.node.Name + ": " + misfit.Error(), word: misfit.Code, origin: from,
+	}, r)
+}
+
+// setAside does with a record what the error policy says.
+func (l *lane) setAside(b *batchRun, to *letters, lt letter, r *abi.Record) error {
+	switch l.r.policy.Policy {
+	case Skip:
+		to.skipped++
+		return nil
+	case DeadLetter:
+		if to.alone++; l.r.policy.Max > 0 && to.alone > l.r.policy.Max && !lt.poison {
+			return tooManyLetters(b.plan.Batch, int64(to.alone), l.r.policy.Max)
+		}
+		to.add(lt, r)
+		return nil
+	}
+	return stopped(l.r.g, b.plan.Batch, lt)
+}
+
+// fillLetters writes what was set aside into the sink of the dead letters: sources first, then stages, then sinks.
+func (l *lane) fillLetters(b *batchRun) error {
+	for _, all := range l.allLetters() {
+		l.stats.skipped += int64(all.skipped)
+		for i := range all.list {
+			lt := &all.list[i]
+			l.stats.letters++
+			if lt.poison {
+				l.stats.poison++
+			}
+			if err := l.fillLetter(b, lt); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *lane) fillLetter(b *batchRun, lt *letter) error {
+	dead := l.sinks[l.r.policy.Sink]
+	r, err := lt.record(l.r.g, b)
+	if err != nil {
+		return err
+	}
+	if err := dead.lane.Append(r); err != nil {
+		return fmt.Errorf("sink %s: take a dead letter: %w", dead.node.Name, err)
+	}
+	dead.digest.Add(r)
+	if l.r.tee != nil {
+		l.r.tee(dead.node.Name, l.index, r)
+	}
+	return nil
+}
+
+func (l *lane) allLetters() []*letters {
+	var out []*letters
+	for i := range l.reject {
+		out = append(out, &l.reject[i])
+	}
+	for _, s := range l.stages {
+		out = append(out, &s.letters)
+	}
+	for _, s := range l.sinks {
+		out = append(out, &s.misfits)
+	}
+	return out
+}
+
+// setEventTime takes a record's event time from a located field. When it is not one the record has none.
+func setEventTime(r *abi.Record, isJSON bool, f abi.Field, unit abi.TimeUnit) {
+	r.Flags &^= abi.FlagEventTime
+	r.EventTime = 0
+	if !isJSON {
+		return
+	}
+	if us, ok := abi.EventTimeOf(r.Value[f.Start:f.Start+f.Len], f.Kind, unit); ok {
+		r.EventTime, r.Flags = us, r.Flags|abi.FlagEventTime
+	}
+}

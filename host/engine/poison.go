@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sort"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/sandbox"
+)
+
+// failure is one failed call of a guest: what it said, and the records of the frame.
+type failure struct {
+	guest   *sandbox.Failure // nil for kind 17
+	named   int64            // the record that kind 17 named, or -1
+	code    int32
+	reason  string
+	indexes []uint32 // of the frame, ascending
+}
+
+func (f *failure) text() string {
+	if f.guest == nil {
+		return fmt.Sprintf("fail: %s", f.reason)
+	}
+	return f.guest.Error()
+}
+
+// letter describes the failure as the dead letter of the record that caused it.
+func (f *failure) letter(s *stageLane) letter {
+	lt := letter{
+		poison: true, code: f.code, word: "fail", reason: f.text(),
+		stage: s.node.Name, module: s.node.Module,
+	}
+	switch {
+	case f.guest == nil:
+	case f.guest.Trap == abi.TrapTooLarge:
+		lt.code, lt.word = CodeTooLarge, string(f.guest.Trap)
+	case f.guest.Trap != "":
+		lt.code, lt.word = CodeTrap, string(f.guest.Trap)
+	default:
+		lt.code, lt.word = CodeBadStatus, "bad_status"
+	}
+	return lt
+}
+
+// findPoison names the record that a guest failed on: the one it named itself, the one its progress cell points at, or
+// the last record of the smallest failing prefix of the frame, found by bisection with a fresh run of the lane a probe.
+func (l *lane) findPoison(ctx context.Context, b *batchRun, s *stageLane, f *failure) (uint32, letter, error) {
+	if len(f.indexes) == 0 {
+		return 0, letter{}, guestFailed(s.node.Name, b.plan.Batch, l.index, f.text())
+	}
+	index, ok := f.pointed()
+	if !ok {
+		var err error
+		if index, err = l.bisect(ctx, b, s, f); err != nil {
+			return 0, letter{}, err
+		}
+	}
+	lt := f.letter(s)
+	if in, split := s.chunk.find(index); in != nil {
+		lt.origin = origin{edge: s.node.Inputs[in.Input], split: split, offset: in.Offset, partition: in.Partition}
+	}
+	return index, lt, nil
+}
+
+// pointed returns the record that the guest pointed at, if that is one of the frame.
+func (f *failure) pointed() (uint32, bool) {
+	if f.named >= 0 {
+		return uint32(f.named), true
+	}
+	if len(f.indexes) == 1 {
+		return f.indexes[0], true
+	}
+	p := f.guest.Progress
+	i := sort.Search(len(f.indexes), func(i int) bool { return f.indexes[i] >= p })
+	return p, i < len(f.indexes) && f.indexes[i] == p
+}
+
+func (l *lane) bisect(ctx context.Context, b *batchRun, s *stageLane, f *failure) (uint32, error) {
+	lo, hi := 0, len(f.indexes)-1 // the prefix that ends at hi fails; every prefix that ends before lo passes
+	for lo < hi {
+		mid := (lo + hi) / 2
+		s.reset()
+		failed, err := l.attempt(ctx, b, s, int64(f.indexes[mid]))
+		if err != nil {
+			return 0, fmt.Errorf("bisect a failing chunk: %w", err)
+		}
+		if failed != nil {
+			if len(failed.indexes) == 0 || failed.indexes[0] != f.indexes[0] {
+				return 0, notRepeatable(s.node.Name, b.plan.Batch, l.index, f.text())
+			}
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	// The last probe fills the chunk again, so that the record is at hand, and proves that the failure repeats.
+	s.reset()
+	failed, err := l.attempt(ctx, b, s, int64(f.indexes[lo]))
+	if err != nil {
+		return 0, fmt.Errorf("bisect a failing chunk: %w", err)
+	}
+	if failed == nil {
+		return 0, notRepeatable(s.node.Name, b.plan.Batch, l.index, f.text())
+	}
+	return f.indexes[lo], nil
+}

@@ -1,0 +1,375 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+// recover is the only way into a running engine, at every start and after every error between plan and seal: it finds out
+// how far the last batch came and takes it to its end.
+//
+//	no plan N                nothing happened
+//	plan N, no decision      drop what was staged, run N again from the same plan
+//	plan N and decision N    each target that has not published N gets it, by the rungs of ladder
+func (e *Engine) recover(ctx context.Context) error {
+	var err error
+	if e.marks, err = e.cfg.Log.Published(ctx); err != nil {
+		return err
+	}
+	if e.marks == nil {
+		e.marks = map[string]checkpoint.PublishedMark{}
+	}
+	plan, dec, err := e.cfg.Log.Tail(ctx)
+	if torn := (*checkpoint.TornError)(nil); errors.As(err, &torn) {
+		plan, dec, err = e.dropTorn(ctx, torn)
+	}
+	if err != nil {
+		return err
+	}
+	if plan == nil {
+		pubs, err := e.openTargets(ctx, 0)
+		if err != nil {
+			return err
+		}
+		return e.expect(pubs, nil)
+	}
+	b, err := e.found(ctx, plan)
+	if err != nil {
+		return err
+	}
+	pubs, err := e.openTargets(ctx, plan.Batch)
+	if err != nil {
+		return err
+	}
+	if dec == nil {
+		if err := e.expect(pubs, b.before); err != nil {
+			return err
+		}
+		return e.runAgain(ctx, b, "planned, not decided")
+	}
+	b.decision = dec
+	return e.settle(ctx, b, pubs)
+}
+
+// dropTorn sets a torn last record aside: it never happened, provided that no target, asked after fencing, knows of it.
+func (e *Engine) dropTorn(ctx context.Context, torn *checkpoint.TornError) (*checkpoint.Plan, *checkpoint.Decision, error) {
+	pubs, err := e.openTargets(ctx, torn.Batch)
+	if err != nil {
+		return nil, nil, err
+	}
+	for id, p := range pubs {
+		if p.Batch >= torn.Batch {
+			return nil, nil, fault.New(CodeTornTailVisible, torn.File,
+				fmt.Errorf("the record is torn, but target %s has published batch %d", id, p.Batch),
+				"restore the file from a backup, or `wasmill checkpoint fork` from the batch before")
+		}
+	}
+	if err := e.cfg.Log.Supersede(ctx, torn.Batch, checkpoint.Torn); err != nil {
+		return nil, nil, err
+	}
+	e.cfg.Events.recovered(Recovery{Batch: torn.Batch, Rung: "none", Detail: "set a torn record aside: " + torn.File})
+	return e.cfg.Log.Tail(ctx)
+}
+
+// found makes a batch of a plan from the log, with what came before it.
+func (e *Engine) found(ctx context.Context, plan *checkpoint.Plan) (*batch, error) {
+	b := e.newBatch()
+	b.plan, b.replayed = plan, true
+	if plan.Batch == 0 {
+		return b, nil
+	}
+	var err error
+	if b.prev, err = e.cfg.Log.Plan(ctx, plan.Batch-1); err != nil {
+		return nil, err
+	}
+	if b.before, err = e.cfg.Log.Decision(ctx, plan.Batch-1); err != nil {
+		return nil, err
+	}
+	e.plan, e.last = b.prev, b.before
+	return b, nil
+}
+
+func (e *Engine) openTargets(ctx context.Context, next checkpoint.BatchID) (map[string]sink.Published, error) {
+	pubs := map[string]sink.Published{}
+	for _, t := range e.targets {
+		p, err := t.Open(ctx, sink.Owner{Query: e.cfg.Log.QueryID(), Job: e.cfg.Job, Next: next})
+		if err != nil {
+			return nil, fmt.Errorf("open target %s: %w", t.ID(), err)
+		}
+		pubs[t.ID()] = p
+	}
+	return pubs, nil
+}
+
+// expect checks that every target stands where the decision says; nil stands for before the first batch.
+func (e *Engine) expect(pubs map[string]sink.Published, d *checkpoint.Decision) error {
+	for _, t := range e.targets {
+		if mayRepeat(t.Traits()) {
+			continue
+		}
+		if err := sameAs(t.ID(), pubs[t.ID()], outcomeOf(d, t.ID())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func outcomeOf(d *checkpoint.Decision, target string) checkpoint.TargetOutcome {
+	if d != nil {
+		if o, ok := d.Targets[target]; ok {
+			return o
+		}
+	}
+	return checkpoint.TargetOutcome{Last: checkpoint.NoBatch}
+}
+
+// sameAs compares what a target has published with what the checkpoint says it has.
+func sameAs(id string, p sink.Published, o checkpoint.TargetOutcome) error {
+	const forkHint = "look at both with `wasmill checkpoint show` and `verify`; continue from here with `wasmill checkpoint fork`"
+	switch {
+	case p.Batch > o.Last:
+		return fault.New(CodeTargetAhead, "target "+id,
+			fmt.Errorf("it has published batch %d, the checkpoint knows of %d: was an older copy of the checkpoint restored?", p.Batch, o.Last), forkHint)
+	case p.Batch < o.Last:
+		return fault.New(CodeTargetBehind, "target "+id,
+			fmt.Errorf("it has published batch %d, the checkpoint says %d: was the output removed or an older copy restored?", p.Batch, o.Last), forkHint)
+	case p.Digest != o.Digest:
+		return fault.New(CodeTargetDiffers, "target "+id,
+			fmt.Errorf("its batch %d has digest %s, the checkpoint says %s: do two checkpoints write to it?", p.Batch, p.Digest, o.Digest), forkHint)
+	}
+	return nil
+}
+
+// runAgain takes a planned batch from the start. A newer revision may run it, so that a fix can be deployed.
+func (e *Engine) runAgain(ctx context.Context, b *batch, why string) error {
+	for _, t := range e.targets {
+		e.cfg.Events.warning("drop what target "+t.ID()+" staged", t.Abort(ctx, b.plan.Batch))
+	}
+	e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Rung: "rerun", Detail: why})
+	return e.finish(ctx, b)
+}
+
+// settle brings a decided batch to every target that does not have it yet.
+func (e *Engine) settle(ctx context.Context, b *batch, pubs map[string]sink.Published) error {
+	pending, err := e.pending(ctx, b, pubs)
+	if err != nil {
+		return err
+	}
+	if len(pending) == 0 {
+		e.plan, e.last = b.plan, b.decision
+		e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Rung: "done", Detail: "published everywhere"})
+		return nil
+	}
+	undecided, err := e.ladder(ctx, b, pending)
+	if err != nil {
+		return err
+	}
+	if undecided {
+		b.decision = nil
+		return e.runAgain(ctx, b, "un-decided")
+	}
+	return e.do(ctx, b, StepSeal, e.sealBatch)
+}
+
+// pending lists the targets that were called for the batch and have not published it. Every skip of published output is
+// proven by an equal digest.
+func (e *Engine) pending(ctx context.Context, b *batch, pubs map[string]sink.Published) ([]sink.Target, error) {
+	n := b.decision.Batch
+	for id, o := range b.decision.Targets {
+		if o.Last == n && e.target(id) == nil {
+			res, err := e.cfg.Log.Resolution(ctx, n, id)
+			if err != nil {
+				return nil, err
+			}
+			if !chose(res, checkpoint.Skip) {
+				return nil, fault.New(CodeUnresolved, "target "+id,
+					fmt.Errorf("batch %d is decided for it, but it is no longer in the job", n),
+					fmt.Sprintf("put it back for one start, or `wasmill checkpoint resolve %d --sink %s --skip`", n, id))
+			}
+		}
+	}
+	var pending []sink.Target
+	for _, t := range e.inOrder(mayRepeat) {
+		o := outcomeOf(b.decision, t.ID())
+		if mayRepeat(t.Traits()) {
+			if mark, noted := e.marks[t.ID()]; o.Last == n && (!noted || mark.Batch < n) {
+				pending = append(pending, t)
+			}
+			continue
+		}
+		p := pubs[t.ID()]
+		done := sameAs(t.ID(), p, o)
+		if done == nil {
+			continue
+		}
+		if o.Last != n || sameAs(t.ID(), p, outcomeOf(b.before, t.ID())) != nil {
+			return nil, done
+		}
+		pending = append(pending, t)
+	}
+	return pending, nil
+}
+
+// ladder publishes a decided batch on the pending targets:
+//
+//	(a) what is staged
+//	(b) what a spool kept: the place for it is here, before anything runs again
+//	(c) the batch run again, if all digests are equal
+//	(d) un-decide, if nobody can have seen it
+//	(e) stop, and let a person choose
+//
+// undecided tells that (d) was taken and the batch must run again.
+func (e *Engine) ladder(ctx context.Context, b *batch, pending []sink.Target) (undecided bool, err error) {
+	lost, err := e.publishStaged(ctx, b, pending)
+	if err != nil || len(lost) == 0 {
+		return false, err
+	}
+	out, why := e.rerun(ctx, b)
+	if why != nil && ctx.Err() != nil {
+		return false, why
+	}
+	force, err := e.forced(ctx, b, lost)
+	if err != nil {
+		return false, err
+	}
+	if out != nil && (why == nil || force) {
+		return false, e.publishAgain(ctx, b, out, lost, why)
+	}
+	if len(lost) == e.called(b) && !e.anyMayRepeat(b) {
+		if err := e.cfg.Log.Supersede(ctx, b.plan.Batch, checkpoint.Undone); err != nil {
+			return false, err
+		}
+		e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Rung: "undecided", Detail: why.Error()})
+		return true, nil
+	}
+	return false, unresolved(b.plan.Batch, lost, why)
+}
+
+// publishStaged is rung (a). It returns the targets whose staged output is gone.
+func (e *Engine) publishStaged(ctx context.Context, b *batch, pending []sink.Target) (lost []sink.Target, err error) {
+	n := b.decision.Batch
+	for _, t := range pending {
+		res, err := e.cfg.Log.Resolution(ctx, n, t.ID())
+		if err != nil {
+			return nil, err
+		}
+		if chose(res, checkpoint.Skip) {
+			e.cfg.Events.recovered(Recovery{Batch: n, Target: t.ID(), Rung: "skipped", Detail: "by `checkpoint resolve --skip`"})
+			continue
+		}
+		if t.Traits().Volatile {
+			lost = append(lost, t)
+			continue
+		}
+		err = e.publishTo(ctx, t, b.decision, b.decision.Targets[t.ID()].Staged)
+		if errors.Is(err, sink.ErrLost) {
+			lost = append(lost, t)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		e.cfg.Events.recovered(Recovery{Batch: n, Target: t.ID(), Rung: "published", Detail: "what was staged"})
+	}
+	return lost, nil
+}
+
+// rerun is the first half of rung (c): the batch once more, under the revision that decided it, compared digest by digest.
+// The outcome is returned also when it differs, for a forced resolution.
+func (e *Engine) rerun(ctx context.Context, b *batch) (*outcome, error) {
+	d := b.decision
+	if d.Semantics != Semantics {
+		return nil, fault.New(CodeNewerSemantics, fmt.Sprintf("batch %d", d.Batch),
+			fmt.Errorf("it was decided under semantics %d, this program has %d", d.Semantics, Semantics),
+			"finish the batch with the version that decided it")
+	}
+	r := e.runner
+	if d.Revision != e.cfg.Revision {
+		if e.cfg.Revive == nil {
+			return nil, fmt.Errorf("batch %d was decided under revision %.12s, this is %.12s", d.Batch, d.Revision, e.cfg.Revision)
+		}
+		g, policy, err := e.cfg.Revive(ctx, d.Revision)
+		if err != nil {
+			return nil, fmt.Errorf("bring back revision %.12s: %w", d.Revision, err)
+		}
+		if r, err = newRunner(g, policy, e.cfg.Workers); err != nil {
+			return nil, err
+		}
+	}
+	o, err := r.run(ctx, input{query: e.cfg.Log.QueryID(), revision: d.Revision, plan: b.plan, prev: b.prev})
+	if err != nil {
+		return nil, fmt.Errorf("run batch %d again: %w", d.Batch, err)
+	}
+	return o, Compare(d, o.inputs, o.outputs, o.digest)
+}
+
+// publishAgain is the second half of rung (c). what the targets stage now carries the digest of the decision.
+func (e *Engine) publishAgain(ctx context.Context, b *batch, out *outcome, lost []sink.Target, differs error) error {
+	rung := "rerun"
+	if differs != nil {
+		rung = "forced"
+	}
+	out.digest = b.decision.Digest
+	for _, t := range lost {
+		o, ok := e.outputFor(t, out, b.plan, b.attempt)
+		if !ok {
+			continue
+		}
+		staged, err := t.Stage(ctx, o)
+		if err != nil {
+			return fmt.Errorf("target %s: stage again: %w", t.ID(), err)
+		}
+		if err := e.publishTo(ctx, t, b.decision, staged); err != nil {
+			return err
+		}
+		e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Target: t.ID(), Rung: rung, Detail: "run again"})
+	}
+	b.out = out
+	return nil
+}
+
+// forced reports whether a person said to publish the re-run on every lost target although it differs.
+func (e *Engine) forced(ctx context.Context, b *batch, lost []sink.Target) (bool, error) {
+	for _, t := range lost {
+		res, err := e.cfg.Log.Resolution(ctx, b.plan.Batch, t.ID())
+		if err != nil || !chose(res, checkpoint.Force) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// chose reports whether a person made that choice.
+func chose(r *checkpoint.ResolutionRecord, a checkpoint.Action) bool { return r != nil && r.Action == a }
+
+// called counts the targets that the decision holds output for.
+func (e *Engine) called(b *batch) int {
+	n := 0
+	for _, o := range b.decision.Targets {
+		if o.Last == b.decision.Batch {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *Engine) anyMayRepeat(b *batch) bool {
+	for _, t := range e.targets {
+		if mayRepeat(t.Traits()) && outcomeOf(b.decision, t.ID()).Last == b.decision.Batch {
+			return true
+		}
+	}
+	return false
+}
+
+func unresolved(n checkpoint.BatchID, lost []sink.Target, why error) error {
+	id := lost[0].ID()
+	return fault.New(CodeUnresolved, "target "+id,
+		fmt.Errorf("batch %d is decided, its staged output is lost, and running it again does not give the same: %w", n, why),
+		fmt.Sprintf("start once with the module and input that decided it, or choose: `wasmill checkpoint resolve %d --sink %s --skip` (leave its output out) or `--force` (publish what comes now)", n, id))
+}

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/checkpoint"
+)
+
+// Past is a retained batch, ready to be run again.
+type Past struct {
+	Query    string
+	Plan     *checkpoint.Plan
+	Prev     *checkpoint.Plan // nil for batch 0
+	Decision *checkpoint.Decision
+}
+
+// Replayed is what running a retained batch again came to.
+type Replayed struct {
+	Digest  string
+	Inputs  map[string]checkpoint.Digest
+	Outputs map[string]checkpoint.Digest
+}
+
+// Tee sees every record that counts for a sink, in order within a lane; the record is valid during the call.
+type Tee func(sink string, lane int, r *abi.Record)
+
+// Replay runs a retained batch again, read-only: nothing outside memory changes, and the graph's targets are neither
+// opened nor called. revision is what the digest is computed with: the decision's own, to prove the batch. With a tee the
+// lanes run one after the other.
+func Replay(ctx context.Context, g *Graph, policy ErrorPolicy, revision string, p Past, workers int, tee Tee) (*Replayed, error) {
+	if err := g.check(); err != nil {
+		return nil, err
+	}
+	if tee != nil {
+		workers = 1
+	}
+	r, err := newRunner(g, policy, workers)
+	if err != nil {
+		return nil, err
+	}
+	r.tee = tee
+	o, err := r.run(ctx, input{query: p.Query, revision: revision, plan: p.Plan, prev: p.Prev})
+	if err != nil {
+		return nil, fmt.Errorf("replay batch %d: %w", p.Plan.Batch, err)
+	}
+	return &Replayed{Digest: o.digest, Inputs: o.inputs, Outputs: o.outputs}, nil
+}

@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/sink"
+	"github.com/wasmill/wasmill/host/source"
+)
+
+// input is all that a batch's output is a function of, beside the graph.
+type input struct {
+	query    string
+	revision string
+	plan     *checkpoint.Plan
+	prev     *checkpoint.Plan // nil for batch 0
+}
+
+// outcome is what running a batch came to: rows in memory and their digests.
+type outcome struct {
+	digest  string
+	inputs  map[string]checkpoint.Digest
+	outputs map[string]checkpoint.Digest
+	sinks   [][]sink.Lane // by sink, in lane and entry order; only lanes with rows
+	stats   runStats
+}
+
+type runStats struct {
+	skipped, letters, poison, restarts int64
+}
+
+// runner runs the transforms of batches over one graph. Its lanes keep their memory from batch to batch, so at most one
+// outcome of a runner is in use at a time.
+type runner struct {
+	g       *Graph
+	policy  ErrorPolicy
+	workers int
+	// tee sees every record that counts for a sink, in order within a lane. Only replay sets it; it then runs with one worker.
+	tee   func(sink string, lane int, r *abi.Record)
+	lanes []*lane
+}
+
+func newRunner(g *Graph, policy ErrorPolicy, workers int) (*runner, error) {
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	r := &runner{g: g, policy: policy, workers: min(workers, g.Lanes)}
+	for i := range g.Lanes {
+		l, err := newLane(r, i)
+		if err != nil {
+			return nil, err
+		}
+		r.lanes = append(r.lanes, l)
+	}
+	return r, nil
+}
+
+// batchRun is one batch in the hands of a runner.
+type batchRun struct {
+	input
+	splits [][][]source.Split // by source, by lane
+}
+
+// run reads what the plan names, drives it through the stages lane by lane and digests what comes out. It changes nothing
+// outside memory, so it serves a batch, its recovery and a replay alike.
+func (r *runner) run(ctx context.Context, in input) (*outcome, error) {
+	b := &batchRun{input: in}
+	if err := r.assign(ctx, b); err != nil {
+		return nil, err
+	}
+	if err := r.each(ctx, func(ctx context.Context, l *lane) error { return l.run(ctx, b) }); err != nil {
+		return nil, err
+	}
+	return r.collect(b)
+}
+
+// assign cuts each source's range into splits and deals them to lanes in order: the lane of a split is
+// floor(L x planned size before it / total planned size), so that output order is input order.
+func (r *runner) assign(ctx context.Context, b *batchRun) error {
+	b.splits = make([][][]source.Split, len(r.g.Sources))
+	for i := range r.g.Sources {
+		s := &r.g.Sources[i]
+		rng := source.Range{From: b.prev.Position(s.Name), To: b.plan.Position(s.Name)}
+		b.splits[i] = make([][]source.Split, r.g.Lanes)
+		if rng.From == rng.To || rng.To.IsZero() {
+			continue
+		}
+		splits, err := s.Source.Splits(ctx, rng)
+		if err != nil {
+			return fmt.Errorf("source %s: split the range of batch %d: %w", s.Name, b.plan.Batch, err)
+		}
+		var total, before int64
+		for _, sp := range splits {
+			total += sp.Size
+		}
+		for _, sp := range splits {
+			lane := laneOf(before, total, r.g.Lanes)
+			b.splits[i][lane] = append(b.splits[i][lane], sp)
+			before += sp.Size
+		}
+	}
+	return nil
+}
+
+// laneOf is floor(lanes x before / total), without overflow for any planned size.
+func laneOf(before, total int64, lanes int) int {
+	if total <= 0 || before <= 0 {
+		return 0
+	}
+	// before < total unless the last splits are empty; those stay in the last lane.
+	step := total / int64(lanes)
+	if step > 1<<40 { // far beyond any batch; keeps the product below 2^63
+		return min(int(before/step), lanes-1)
+	}
+	return min(int(before*int64(lanes)/total), lanes-1)
+}
+
+// each calls f for every lane, on as many goroutines as the runner has workers, and returns the first error by lane. With
+// one worker there is no goroutine at all.
+func (r *runner) each(ctx context.Context, f func(context.Context, *lane) error) error {
+	if r.workers == 1 {
+		for _, l := range r.lanes {
+			if err := f(ctx, l); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(r.lanes))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range r.workers {
+		wg.Go(func() {
+			for i := range next {
+				if errs[i] = f(ctx, r.lanes[i]); errs[i] != nil {
+					cancel()
+				}
+			}
+		})
+	}
+	for i := range r.lanes {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return firstCause(errs)
+}
+
+// firstCause prefers an error that is not merely the cancellation by another lane's.
+func firstCause(errs []error) error {
+	var canceled error
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		if !isCanceled(err) {
+			return err
+		}
+		if canceled == nil {
+			canceled = err
+		}
+	}
+	return canceled
+}
+
+// collect puts the lanes' results together in lane order and computes the digests.
+func (r *runner) collect(b *batchRun) (*outcome, error) {
+	o := &outcome{
+		inputs:  map[string]checkpoint.Digest{},
+		outputs: map[string]checkpoint.Digest{},
+		sinks:   make([][]sink.Lane, len(r.g.Sinks)),
+	}
+	for i := range r.g.Sources {
+		o.inputs[r.g.Sources[i].Name] = combine(len(r.lanes), func(l int) *abi.RecordDigest { return &r.lanes[l].read[i] })
+	}
+	for i := range r.g.Sinks {
+		for _, l := range r.lanes {
+			if l.sinks[i].lane.Rows() > 0 {
+				o.sinks[i] = append(o.sinks[i], l.sinks[i].lane)
+			}
+		}
+		o.outputs[r.g.Sinks[i].Name] = combine(len(r.lanes), func(l int) *abi.RecordDigest { return &r.lanes[l].sinks[i].digest })
+	}
+	for _, l := range r.lanes {
+		o.stats.add(l.stats)
+	}
+	if r.policy.Max > 0 && o.stats.letters+o.stats.skipped-o.stats.poison > int64(r.policy.Max) {
+		return nil, tooManyLetters(b.plan.Batch, o.stats.letters+o.stats.skipped-o.stats.poison, r.policy.Max)
+	}
+	var err error
+	o.digest, err = batchDigest(b.query, b.plan.Batch, b.revision, o.inputs, o.outputs, "")
+	return o, err
+}
+
+func (s *runStats) add(t runStats) {
+	s.skipped += t.skipped
+	s.letters += t.letters
+	s.poison += t.poison
+	s.restarts += t.restarts
+}

@@ -1,0 +1,151 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/engine/sim"
+	"github.com/wasmill/wasmill/host/sink"
+	"github.com/wasmill/wasmill/host/source"
+)
+
+var (
+	durableTraits  = sink.Traits{Guarantee: sink.ExactlyOnce}
+	volatileTraits = sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}
+	repeatTraits   = sink.Traits{Guarantee: sink.AtLeastOnce, Volatile: true}
+)
+
+// world is what outlives the processes of one job: a source "in", a transform "words" with ports even, odd and end, and
+// targets "main" (port even), "side" (port odd) and "dead" (the dead letters).
+type world struct {
+	t        *testing.T
+	dir      string
+	in       sim.Input
+	clock    *sim.Clock
+	stores   map[string]*sim.Store
+	traits   map[string]sink.Traits
+	misfit   string
+	revision string
+	progress bool
+	outputs  int
+	policy   engine.Policy
+	max      int
+	batch    int64
+	workers  int
+	events   *engine.Events
+	attempts int
+	revive   func(context.Context, string) (*engine.Graph, engine.ErrorPolicy, error)
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{
+		t: t, dir: t.TempDir(), clock: sim.NewClock(time.UnixMilli(1_700_000_000_000)),
+		stores: map[string]*sim.Store{}, revision: fmt.Sprintf("%064d", 1), outputs: 2, policy: engine.DeadLetter, max: 1000,
+		batch: 10, workers: 1,
+		traits: map[string]sink.Traits{"main": durableTraits, "side": durableTraits, "dead": durableTraits},
+	}
+	for name := range w.traits {
+		w.stores[name] = &sim.Store{}
+	}
+	return w
+}
+
+func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
+	target := func(name string) sink.Target {
+		return &sim.Target{Proc: p, Store: w.stores[name], Name: name, Trait: w.traits[name], Misfit: map[string]string{"main": w.misfit}[name]}
+	}
+	names := []string{"even", "odd", "end"}[:w.outputs]
+	g := &engine.Graph{
+		Lanes:   4,
+		Sources: []engine.SourceNode{{Name: "in", Source: &sim.Source{Proc: p, In: &w.in, SplitSize: 3}, Limit: source.Limit{Records: w.batch}}},
+		Stages: []engine.StageNode{{
+			Name: "words", Module: "m", Inputs: []engine.Edge{engine.FromSource(0)},
+			Program: &sim.Program{Proc: p, Outputs: names, NewGuest: sim.Words(w.outputs, w.progress)},
+		}},
+		Sinks: []engine.SinkNode{
+			{Name: "main", Target: target("main"), Inputs: []engine.Edge{engine.FromPort(0, 0)}},
+			{Name: "side", Target: target("side"), Inputs: []engine.Edge{engine.FromPort(0, 1)}},
+			{Name: "dead", Target: target("dead")},
+		},
+	}
+	return g, engine.ErrorPolicy{Policy: w.policy, Sink: 2, Max: w.max}
+}
+
+// run opens a process on the world and runs what is available; its error is the process's.
+func (w *world) run(p *sim.Process) error {
+	w.t.Helper()
+	ctx := context.Background()
+	log, err := checkpoint.Open(ctx, durable.OS(), w.dir, checkpoint.Options{
+		Job: "sim", Holder: "test", NewID: func() string { return "11111111-2222-3333-4444-555555555555" },
+		Clock: func() int64 { return w.clock.Now().UnixMilli() },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := log.Close(); err != nil {
+			w.t.Error(err)
+		}
+	}()
+	g, policy := w.graph(p)
+	e, err := engine.Open(ctx, engine.Config{
+		Job: "sim", Graph: g, Revision: w.revision, Log: log, Clock: w.clock, Errors: policy, Workers: w.workers,
+		NewAttempt: func() string { w.attempts++; return fmt.Sprintf("%08x", w.attempts) },
+		Trigger:    engine.Trigger{AvailableNow: true}, Events: w.events, Retention: checkpoint.DefaultPolicy(), Revive: w.revive,
+	})
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx, nil)
+}
+
+// mustRun runs a healthy process to the end.
+func (w *world) mustRun() {
+	w.t.Helper()
+	if err := w.run(&sim.Process{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// wantValues compares a sink's published values with want, in order.
+func (w *world) wantValues(name string, want ...string) {
+	w.t.Helper()
+	got := w.stores[name].Values(name)
+	if !slices.Equal(got, want) {
+		w.t.Errorf("%s holds %d values %q, want %d %q", name, len(got), got, len(want), want)
+	}
+}
+
+// wantConsistent checks that each store took each batch once, in order of the ids.
+func (w *world) wantConsistent() {
+	w.t.Helper()
+	for name, s := range w.stores {
+		last := checkpoint.NoBatch
+		for _, b := range s.Batches() {
+			if b.Batch <= last {
+				w.t.Errorf("%s took batch %d after %d", name, b.Batch, last)
+			}
+			last = b.Batch
+		}
+	}
+}
+
+func numbered(prefix string, n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("%s%03d", prefix, i))
+	}
+	return out
+}
+
+func isCode(err error, code string) bool {
+	var c interface{ Code() string }
+	return errors.As(err, &c) && c.Code() == code
+}
