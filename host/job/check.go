@@ -277,7 +277,12 @@ func (c *checker) component(n *yaml.Node, f *Field, v *value) {
 
 func (c *checker) list(n *yaml.Node, f *Field, v *value) bool {
 	if n.Kind != yaml.SequenceNode {
-		return c.wrong(n, v.path, CodeType, "expected a list, got "+kindOf(n))
+		m := Mistake{Pos: at(n), Path: v.path, Code: CodeType, Message: "expected a list, got " + kindOf(n)}
+		if n.Kind == yaml.ScalarNode && scalar(n) == scalarText {
+			m.Suggestion = "[" + cut(n.Value) + "]"
+		}
+		c.add(m)
+		return false
 	}
 	if len(n.Content) < int(f.Min) {
 		return c.wrong(n, v.path, CodeMissing, fmt.Sprintf("needs at least %d entry", f.Min))

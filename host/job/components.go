@@ -189,7 +189,7 @@ func describeLimits() Field {
 				Name: "fuel", Type: TypeObject, Doc: "Instructions, roughly. A call may use `call` and `record` for each of its records.",
 				Fields: []Field{
 					{Name: "call", Type: TypeInt, Default: "50000000", Min: 1000, Max: math.MaxInt64 >> 11, Doc: "Fuel of a call."},
-					{Name: "record", Type: TypeInt, Default: "2000000", Max: math.MaxInt64 >> 11, Doc: "Further fuel for each record."},
+					{Name: "record", Type: TypeInt, Default: "2000000", Min: 1, Max: math.MaxInt64 >> 11, Doc: "Further fuel for each record."},
 				},
 			},
 			{

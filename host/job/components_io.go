@@ -64,7 +64,8 @@ func describeFilesSource() Field {
 		Fields: []Field{
 			{
 				Name: "path", Type: TypePath, Required: true, Interpolated: true, Example: "./flights",
-				Doc: "A directory, or a pattern with *, ?, [a-z], and ** for any number of folders.",
+				Doc: "A directory (its files and those in folders like day=2026-01-02), a file, or a pattern with *, ?, [a-z], and ** " +
+					"for any number of folders.",
 			},
 			{
 				Name: "format", Type: TypeEnum, Values: []string{"lines", "jsonl", "csv", "parquet"}, Required: true, Example: "jsonl",
@@ -72,22 +73,27 @@ func describeFilesSource() Field {
 			},
 			{
 				Name: "compression", Type: TypeEnum, Values: []string{"auto", "none", "gzip", "zstd"}, Default: "auto",
-				Doc: "auto goes by the file's name: .gz and .zst. For parquet it is auto: its pages say it themselves.",
+				Doc: "auto goes by the first bytes of each file. parquet takes auto only: its pages say it themselves.",
 			},
 			{
 				Name: "csv", Type: TypeObject, Doc: "How csv files are laid out.", Example: `{header: true, delimiter: ";"}`,
 				Fields: []Field{
 					{Name: "header", Type: TypeBool, Default: "true", Doc: "The first line of each file names the columns."},
-					{Name: "delimiter", Type: TypeString, Default: `,`, Example: `";"`, Doc: "One ASCII character between values."},
+					{Name: "delimiter", Type: TypeString, Default: ",", Example: `";"`, Doc: "One ASCII character between values."},
 					{
 						Name: "columns", Type: TypeList, Elem: &Field{Type: TypeString}, Max: 10_000, Example: "[carrier, flight]",
-						Doc: "The names of the columns, for files without a header line.",
+						Doc: "The names of the columns. Alone it says that there is no header line; with header: true it replaces its names. " +
+							"With neither they are _c0, _c1, ...",
 					},
 				},
 			},
 			{
 				Name: "settle", Type: TypeDuration, Default: "1s", Max: hour, Example: "5s",
 				Doc: "A file is read once it has been unchanged for this long. With trigger availableNow the default is 0s.",
+			},
+			{
+				Name: "onDataLoss", Type: TypeEnum, Values: []string{"stop", "skip"}, Default: "stop",
+				Doc: "What happens when a file shrank, vanished or changed after it was planned: stop, or go on with a warning.",
 			},
 		},
 	}
@@ -143,7 +149,7 @@ func describeFilesSink() Field {
 			{
 				Name: "schema", Type: TypeColumns, Example: `{carrier: string, at: timestamp, delay: "decimal(9,2)"}`,
 				Doc: "The columns in order, name: type. parquet and csv need it. Types: string, boolean, int32, int64, float, double, " +
-					"decimal(p,s), timestamp, date, binary; {..} is a struct, [type] a list.",
+					"decimal(p,s), timestamp, date, binary.",
 			},
 			{
 				Name: "partitionBy", Type: TypeList, Elem: &Field{Type: TypeString}, Max: 16, Example: "[carrier]",
@@ -157,7 +163,7 @@ func describeFilesSink() Field {
 				Name: "csv", Type: TypeObject, Doc: "How csv files are laid out.",
 				Fields: []Field{
 					{Name: "header", Type: TypeBool, Default: "true", Doc: "The first line of each file names the columns."},
-					{Name: "delimiter", Type: TypeString, Default: `,`, Example: `";"`, Doc: "One ASCII character between values."},
+					{Name: "delimiter", Type: TypeString, Default: ",", Example: `";"`, Doc: "One ASCII character between values."},
 				},
 			},
 			{Name: "maxPartRows", Type: TypeInt, Default: "5000000", Min: 1, Max: math.MaxInt32, Doc: "Most rows in a file."},

@@ -62,14 +62,15 @@ type FilesSource struct {
 	Compression string // auto, none, gzip, zstd
 	CSV         CSV    // format csv only
 	// Settle is how long a file must be unchanged before it is read. Under availableNow the default is 0.
-	Settle time.Duration
+	Settle     time.Duration
+	OnDataLoss string // stop, skip
 }
 
 // CSV says how delimited text is laid out.
 type CSV struct {
 	Header    bool     // the first line names the columns
 	Delimiter byte     // an ASCII character
-	Columns   []string // names, for files without a header line; source only
+	Columns   []string // names, instead of those of the header line; source only
 }
 
 // GeneratorSource makes records from a seed: the same seed and offset give the same record.

@@ -97,26 +97,26 @@ func (e *Errors) Unsupported() bool {
 
 // mistakes collects while a file is read.
 type mistakes struct {
-	list []Mistake
-	more int
+	found []Mistake
+	more  int
 }
 
 func (c *mistakes) add(m Mistake) {
-	if len(c.list) == maxMistakes {
+	if len(c.found) == maxMistakes {
 		c.more++
 		return
 	}
-	c.list = append(c.list, m)
+	c.found = append(c.found, m)
 }
 
 func (c *mistakes) errors(file string) *Errors {
-	if len(c.list) == 0 {
+	if len(c.found) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(c.list, func(a, b Mistake) int {
+	slices.SortStableFunc(c.found, func(a, b Mistake) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return &Errors{File: file, List: c.list, More: c.more}
+	return &Errors{File: file, List: c.found, More: c.more}
 }
 
 // closest returns the quoted candidate that word was probably meant to be, or "".

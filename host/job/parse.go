@@ -97,7 +97,7 @@ func buildSource(v *value, f *Field, availableNow bool) Source {
 func buildFilesSource(v *value, availableNow bool) *FilesSource {
 	s := &FilesSource{
 		Path: v.at("path").text, Format: v.at("format").text, Compression: v.at("compression").text,
-		CSV: buildCSV(v.at("csv")), Settle: milliseconds(v.at("settle").num),
+		CSV: buildCSV(v.at("csv")), Settle: milliseconds(v.at("settle").num), OnDataLoss: v.at("onDataLoss").text,
 	}
 	if availableNow && !v.at("settle").set {
 		s.Settle = 0
@@ -142,7 +142,7 @@ func buildInput(v *value) Input {
 	return in
 }
 
-// buildModule tells the kinds of references apart: a path has a separator or ends with .wasm.
+// buildModule tells the kinds of references apart: name@version of a registry; a path has a separator or ends with .wasm.
 func buildModule(ref, dir string) Module {
 	m := Module{Ref: ref}
 	switch {
@@ -150,10 +150,10 @@ func buildModule(ref, dir string) Module {
 		m.SHA256 = strings.TrimPrefix(ref, "sha256:")
 	case strings.HasPrefix(ref, "stock:"):
 		m.Stock = strings.TrimPrefix(ref, "stock:")
+	case packageForm.MatchString(ref) && !strings.HasSuffix(ref, ".wasm"):
+		m.Package = ref
 	case strings.ContainsAny(ref, `/\`) || strings.HasSuffix(ref, ".wasm"):
 		m.Path = inDir(dir, ref)
-	case strings.Contains(ref, "@"):
-		m.Package = ref
 	}
 	return m
 }

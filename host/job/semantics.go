@@ -57,12 +57,9 @@ func (c *checker) filesSource(v *value, f *FilesSource) {
 		c.wrongAt(v.at("compression").path, CodeConflict, "parquet files say their compression themselves; remove this", "")
 	}
 	c.csv(v.at("csv"), &f.CSV, v.at("format"))
-	if cols := v.at("csv").at("columns"); cols.good() && f.CSV.Header && v.at("csv").at("header").good() {
-		c.wrongAt(cols.path, CodeConflict, "columns are for files without a header line; set header: false", "")
-	} else if v.at("csv").at("header").good() && !f.CSV.Header && !cols.set {
-		c.wrongAt(v.at("csv").at("header").path, CodeMissing, "files without a header line need columns: [..]", "")
-	} else if cols.good() {
-		f.CSV.Header = false
+	if cols := v.at("csv").at("columns"); cols.good() {
+		// Names given and nothing said of a header line: the first line is data.
+		f.CSV.Header = f.CSV.Header && v.at("csv").at("header").set
 		c.unique(cols, "column")
 	}
 }
@@ -121,10 +118,6 @@ func (c *checker) module(v *value, m *Module) {
 			c.wrongAt(v.path, CodeValue, "after sha256: come 64 hex digits in lower case", "")
 		}
 	case m.Package != "":
-		if !packageForm.MatchString(m.Ref) {
-			c.wrongAt(v.path, CodeValue, fmt.Sprintf("%q is no module; write a path, sha256:<digest>, stock:<name> or <name>@<version>", cut(m.Ref)), "")
-			return
-		}
 		c.wrongAt(v.path, CodeUnsupported, "modules of a registry (name@version) are not available in this version; give a path or sha256:<digest>", "")
 	case m.Path == "":
 		suggestion := ""
@@ -173,13 +166,6 @@ func (c *checker) filesSink(v *value, s *FilesSink) {
 		c.wrongAt(v.at("compression").path, CodeConflict, "snappy is for parquet; "+s.Format+" takes zstd, gzip or none", "")
 	}
 	c.csv(v.at("csv"), &s.CSV, v.at("format"))
-	if s.Format == "csv" && v.at("schema").good() {
-		for _, col := range s.Schema {
-			if col.Type.Kind == "struct" || col.Type.Kind == "list" {
-				c.wrongAt(join(v.at("schema").path, col.Name), CodeConflict, "csv holds no structs and lists", "")
-			}
-		}
-	}
 	c.partitions(v.at("partitionBy"), v.at("schema"), s)
 }
 
@@ -208,7 +194,7 @@ func (c *checker) partitions(v, schema *value, s *FilesSink) {
 			continue
 		}
 		switch k := s.Schema[i].Type.Kind; k {
-		case "float", "double", "binary", "struct", "list":
+		case "float", "double", "binary":
 			c.wrongAt(p.path, CodeConflict, fmt.Sprintf("column %q is a %s, which makes no folder name; use text, integers, decimals, dates, timestamps or booleans", cut(p.text), k), "")
 		}
 	}

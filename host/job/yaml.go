@@ -53,10 +53,6 @@ func guardText(text []byte) *Mistake {
 		if col, bad := badByte(row); bad {
 			return &Mistake{Pos: Pos{line, col}, Code: CodeYAML, Message: "the text is not UTF-8"}
 		}
-		indent := row[:len(row)-len(bytes.TrimLeft(row, " \t"))]
-		if tab := bytes.IndexByte(indent, '\t'); tab >= 0 && len(bytes.TrimSpace(row)) > 0 {
-			return &Mistake{Pos: Pos{line, tab + 1}, Code: CodeYAML, Message: "a tab in the indentation; indent with spaces"}
-		}
 		rest = after
 	}
 	return nil
@@ -91,6 +87,9 @@ func yamlMistake(text []byte, err error) Mistake {
 	case strings.Contains(one.Message, "found multiple"):
 		m.Message = "the file holds several documents; a job file is one"
 		m.Line = secondDocument(text)
+	case tabAt(text, m.Line) > 0:
+		m.Column = tabAt(text, m.Line)
+		m.Message = "a tab in the indentation; indent with spaces"
 	default:
 		m.Message = "not YAML: " + strings.TrimPrefix(one.Message, "yaml: ")
 		if one.ContextMsg != "" {
@@ -98,6 +97,16 @@ func yamlMistake(text []byte, err error) Mistake {
 		}
 	}
 	return m
+}
+
+// tabAt returns the column of a tab in a line's indentation, 0 when there is none.
+func tabAt(text []byte, line int) int {
+	for range line - 1 {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	row, _, _ := bytes.Cut(text, []byte("\n"))
+	indent := row[:len(row)-len(bytes.TrimLeft(row, " \t"))]
+	return bytes.IndexByte(indent, '\t') + 1
 }
 
 // secondDocument returns the line of the `---` that begins another document.
@@ -129,9 +138,10 @@ func (g *guard) node(n *yaml.Node, depth int) bool {
 	case n.Kind == yaml.AliasNode:
 		return g.refuse(n, "aliases (*"+cut(n.Value)+") are not used in job files; write the value out")
 	case n.Anchor != "":
-		return g.refuse(n, "anchors (&"+cut(n.Anchor)+") are not used in job files; write the value out")
+		// Without an alias the value still reads, so the rest of the file is checked too.
+		g.refuse(n, "anchors (&"+cut(n.Anchor)+") are not used in job files; write the value out")
 	case n.Style&yaml.TaggedStyle != 0:
-		return g.refuse(n, "tags ("+cut(n.Tag)+") are not used in job files; quote a value to make it a text")
+		g.refuse(n, "tags ("+cut(n.Tag)+") are not used in job files; quote a value to make it a text")
 	}
 	ok := true
 	for _, child := range n.Content {
