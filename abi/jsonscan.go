@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // MaxDepth is how many objects and arrays may be open at once in a JSON text. Deeper text counts as not JSON, on every
@@ -16,29 +17,55 @@ const (
 )
 
 // stringStops has the high bit set in the first byte of x (lowest address) that ends a plain run of a JSON string: a
-// quote, a backslash or a control character. Bits above the lowest one set may be wrong.
+// quote, a backslash or a control character. Bits above the lowest one set may be wrong. Flipping bit 1 puts the quote
+// right behind the control characters and keeps those among themselves, so that one comparison finds both.
 func stringStops(x uint64) uint64 {
-	quote := x ^ lowBits*'"'
+	quote := x ^ lowBits*2
 	slash := x ^ lowBits*'\\'
-	return ((quote-lowBits)&^quote | (slash-lowBits)&^slash | (x-lowBits*0x20)&^x) & highBits
+	return ((quote-lowBits*0x21)&^quote | (slash-lowBits)&^slash) & highBits
+}
+
+// word is the eight bytes of v from pos on as a little-endian number. The caller has made sure that pos+8 <= len(v): the
+// bounds check that is left out here is a third of the cost of a scan.
+func word(v []byte, pos int) uint64 {
+	p := (*[8]byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(v)), pos))
+	return binary.LittleEndian.Uint64(p[:])
+}
+
+// peek is word for any 0 <= pos <= len(v): what lies beyond the end is zero.
+func peek(v []byte, pos int) uint64 {
+	if pos+8 <= len(v) {
+		return word(v, pos)
+	}
+	if len(v) >= 8 {
+		return word(v, len(v)-8) >> (8 * uint(pos+8-len(v)))
+	}
+	var x uint64
+	for i, c := range v[pos:] {
+		x |= uint64(c) << (8 * uint(i))
+	}
+	return x
 }
 
 // validUTF8 is utf8.Valid with a faster way for plain ASCII.
 func validUTF8(v []byte) bool {
-	rest := v
-	for len(rest) >= 32 {
-		if (binary.LittleEndian.Uint64(rest)|binary.LittleEndian.Uint64(rest[8:])|
-			binary.LittleEndian.Uint64(rest[16:])|binary.LittleEndian.Uint64(rest[24:]))&highBits != 0 {
-			return utf8.Valid(rest)
+	pos := 0
+	for ; pos+32 <= len(v); pos += 32 {
+		if (word(v, pos)|word(v, pos+8)|word(v, pos+16)|word(v, pos+24))&highBits != 0 {
+			return utf8.Valid(v[pos:])
 		}
-		rest = rest[32:]
 	}
-	return utf8.Valid(rest)
+	for ; pos+8 <= len(v); pos += 8 {
+		if word(v, pos)&highBits != 0 {
+			return utf8.Valid(v[pos:])
+		}
+	}
+	return peek(v, pos)&highBits == 0 || utf8.Valid(v[pos:])
 }
 
 // skipSpace returns the first position from pos on that is not JSON white space.
 func skipSpace(v []byte, pos int) int {
-	for pos < len(v) && (v[pos] == ' ' || v[pos] == '\n' || v[pos] == '\r' || v[pos] == '\t') {
+	for pos < len(v) && v[pos] <= ' ' && (v[pos] == ' ' || v[pos] == '\n' || v[pos] == '\r' || v[pos] == '\t') {
 		pos++
 	}
 	return pos
@@ -48,17 +75,7 @@ func skipSpace(v []byte, pos int) int {
 // quote, or -1, and whether it holds an escape. UTF-8 is checked elsewhere, once for the whole text.
 func skipString(v []byte, pos int) (end int, escaped bool) {
 	for {
-		for pos+8 <= len(v) {
-			stops := stringStops(binary.LittleEndian.Uint64(v[pos:]))
-			if stops != 0 {
-				pos += bits.TrailingZeros64(stops) >> 3
-				break
-			}
-			pos += 8
-		}
-		for pos < len(v) && v[pos] != '"' && v[pos] != '\\' && v[pos] >= 0x20 {
-			pos++
-		}
+		pos = skipPlain(v, pos)
 		if pos == len(v) || v[pos] < 0x20 {
 			return -1, false
 		}
@@ -70,6 +87,17 @@ func skipString(v []byte, pos int) (end int, escaped bool) {
 			return -1, false
 		}
 	}
+}
+
+// skipPlain returns the position of the first quote, backslash or control character from pos on, or the end.
+func skipPlain(v []byte, pos int) int {
+	for ; pos+8 <= len(v); pos += 8 {
+		if stops := stringStops(word(v, pos)); stops != 0 {
+			return pos + bits.TrailingZeros64(stops)>>3
+		}
+	}
+	// The zeros beyond the end are control characters: the end stops the run.
+	return pos + bits.TrailingZeros64(stringStops(peek(v, pos)))>>3
 }
 
 // skipEscape takes the position of a backslash and returns the position after the escape, or -1. Both halves of a
@@ -127,11 +155,20 @@ func hex4(v []byte, pos int) (rune, bool) {
 	return r, true
 }
 
+// otherThanDigits has the high bit set in the first byte of x that is not a decimal digit. Bits above may be wrong.
+func otherThanDigits(x uint64) uint64 {
+	x ^= lowBits * '0'
+	return (x + lowBits*0x76 | x) & highBits
+}
+
+// skipDigits returns the first position from pos on that is not a decimal digit.
 func skipDigits(v []byte, pos int) int {
-	for pos < len(v) && v[pos]-'0' <= 9 {
-		pos++
+	for {
+		if other := otherThanDigits(peek(v, pos)); other != 0 {
+			return pos + bits.TrailingZeros64(other)>>3
+		}
+		pos += 8
 	}
-	return pos
 }
 
 // skipNumber takes the position of a number's first byte and returns the position after it, or -1.
@@ -139,29 +176,39 @@ func skipNumber(v []byte, pos int) int {
 	if v[pos] == '-' {
 		pos++
 	}
-	if pos == len(v) || v[pos]-'0' > 9 {
+	x := peek(v, pos)
+	other := otherThanDigits(x)
+	end := pos + bits.TrailingZeros64(other)>>3 // without any other it is pos + 8
+	if other == 0 {
+		end = skipDigits(v, end)
+	}
+	if end == pos || byte(x) == '0' && end > pos+1 {
 		return -1
 	}
-	if v[pos] == '0' {
-		pos++
-	} else {
-		pos = skipDigits(v, pos)
+	if end == len(v) || v[end] != '.' && v[end]|0x20 != 'e' {
+		return end
 	}
-	if pos < len(v) && v[pos] == '.' {
+	return skipFraction(v, end)
+}
+
+// skipFraction takes the position after a number's integer part and skips its fraction and its exponent.
+func skipFraction(v []byte, pos int) int {
+	if v[pos] == '.' {
 		start := pos + 1
 		if pos = skipDigits(v, start); pos == start {
 			return -1
 		}
 	}
-	if pos < len(v) && v[pos]|0x20 == 'e' {
+	if pos == len(v) || v[pos]|0x20 != 'e' {
+		return pos
+	}
+	pos++
+	if pos < len(v) && (v[pos] == '+' || v[pos] == '-') {
 		pos++
-		if pos < len(v) && (v[pos] == '+' || v[pos] == '-') {
-			pos++
-		}
-		start := pos
-		if pos = skipDigits(v, start); pos == start {
-			return -1
-		}
+	}
+	start := pos
+	if pos = skipDigits(v, start); pos == start {
+		return -1
 	}
 	return pos
 }
@@ -188,9 +235,9 @@ func skipScalar(v []byte, pos int) (FieldKind, int) {
 	return FieldAbsent, -1
 }
 
-func skipWord(v []byte, pos int, word string) int {
-	end := pos + len(word)
-	if end > len(v) || string(v[pos:end]) != word {
+func skipWord(v []byte, pos int, literal string) int {
+	end := pos + len(literal)
+	if end > len(v) || string(v[pos:end]) != literal {
 		return -1
 	}
 	return end

@@ -8,10 +8,11 @@ import (
 // Locator finds the values that a fixed list of JSON pointers names, in one scan that also checks that the text is JSON.
 // It remembers the order of names from one text to the next, so it serves one goroutine at a time; Clone makes another.
 type Locator struct {
-	pointers []string
-	root     *node
-	slots    []int  // out positions in the order of the tree, so that a subtree is a range of it
-	name     []byte // scratch for unescaped names
+	pointers  []string
+	root      *node
+	slots     []int  // out positions in the order of the tree, so that a subtree is a range of it
+	unescaped []byte // scratch for unescaped names
+	ignored   node   // stands for all that no pointer names
 }
 
 // node is one step of the pointers' tree.
@@ -20,7 +21,8 @@ type node struct {
 	own      int // how many slots name this node itself
 	all      int // how many slots lie in the subtree
 	children []child
-	elements []child // the children that can be array elements, by index
+	elements []child  // the children that can be array elements, by index
+	expected []expect // the names of the last object at this place, in its order
 }
 
 type child struct {
@@ -90,156 +92,4 @@ func (b *builder) number(n *node, slots []int) []int {
 	}
 	n.all = len(slots) - n.slot
 	return slots
-}
-
-// Locate fills out, which has at least Len entries, with where each pointer's value lies in value, in the order given to
-// NewLocator. It reports false, and all of them absent, when value is not one JSON text in UTF-8 as ValidJSON says. Of
-// members with the same name the last one wins.
-func (l *Locator) Locate(value []byte, out []Field) bool {
-	out = out[:len(l.pointers)]
-	clear(out)
-	end := -1
-	if start := skipSpace(value, 0); start < len(value) {
-		end = l.value(value, start, l.root, 0, out)
-	}
-	if end < 0 || skipSpace(value, end) != len(value) || !validUTF8(value) {
-		clear(out)
-		return false
-	}
-	return true
-}
-
-// value scans the value at pos for node n with depth containers open around it and returns the position after it, or -1.
-func (l *Locator) value(v []byte, pos int, n *node, depth int, out []Field) int {
-	var kind FieldKind
-	var end int
-	start, trim := pos, 0
-	switch v[pos] {
-	case '{':
-		kind, end = FieldObject, l.object(v, pos, n, depth, out)
-	case '[':
-		kind, end = FieldArray, l.array(v, pos, n, depth, out)
-	default:
-		if n.all != n.own {
-			l.reset(n, out)
-		}
-		if kind, end = skipScalar(v, pos); kind == FieldString || kind == FieldEscaped {
-			start, trim = pos+1, 1
-		}
-	}
-	if end < 0 {
-		return -1
-	}
-	for _, slot := range l.slots[n.slot : n.slot+n.own] {
-		out[slot] = Field{Start: uint32(start), Len: uint32(end - trim - start), Kind: kind}
-	}
-	return end
-}
-
-// reset forgets what an earlier member of the same name had below it.
-func (l *Locator) reset(n *node, out []Field) {
-	for _, slot := range l.slots[n.slot : n.slot+n.all] {
-		out[slot] = Field{}
-	}
-}
-
-func (l *Locator) object(v []byte, pos int, n *node, depth int, out []Field) int {
-	if len(n.children) == 0 {
-		return skipContainer(v, pos, depth)
-	}
-	if depth == MaxDepth {
-		return -1
-	}
-	l.reset(n, out)
-	if pos = skipSpace(v, pos+1); pos < len(v) && v[pos] == '}' {
-		return pos + 1
-	}
-	for {
-		var found *node
-		if pos, found = l.key(v, pos, n); pos < 0 || pos >= len(v) {
-			return -1
-		}
-		if found != nil {
-			pos = l.value(v, pos, found, depth+1, out)
-		} else {
-			pos = skipValue(v, pos, depth+1)
-		}
-		if pos < 0 {
-			return -1
-		}
-		if pos = skipSpace(v, pos); pos >= len(v) {
-			return -1
-		}
-		if v[pos] == '}' {
-			return pos + 1
-		}
-		if v[pos] != ',' {
-			return -1
-		}
-		pos = skipSpace(v, pos+1)
-	}
-}
-
-// key scans the name at pos and returns the position of its value, or -1, and the node it names, if any.
-func (l *Locator) key(v []byte, pos int, n *node) (int, *node) {
-	if pos >= len(v) || v[pos] != '"' {
-		return -1, nil
-	}
-	end, escaped := skipString(v, pos+1)
-	if end < 0 {
-		return -1, nil
-	}
-	name := v[pos+1 : end-1]
-	if escaped {
-		l.name, _ = UnescapeString(name, l.name[:0])
-		name = l.name
-	}
-	pos = skipColon(v, end)
-	for i := range n.children {
-		if string(name) == n.children[i].name {
-			return pos, n.children[i].node
-		}
-	}
-	return pos, nil
-}
-
-func (l *Locator) array(v []byte, pos int, n *node, depth int, out []Field) int {
-	if len(n.elements) == 0 {
-		if n.all != n.own {
-			l.reset(n, out)
-		}
-		return skipContainer(v, pos, depth)
-	}
-	if depth == MaxDepth {
-		return -1
-	}
-	l.reset(n, out)
-	if pos = skipSpace(v, pos+1); pos < len(v) && v[pos] == ']' {
-		return pos + 1
-	}
-	wanted := n.elements
-	for i := 0; ; i++ {
-		if pos >= len(v) {
-			return -1
-		}
-		if len(wanted) > 0 && wanted[0].index == i {
-			pos = l.value(v, pos, wanted[0].node, depth+1, out)
-			wanted = wanted[1:]
-		} else {
-			pos = skipValue(v, pos, depth+1)
-		}
-		if pos < 0 {
-			return -1
-		}
-		if pos = skipSpace(v, pos); pos >= len(v) {
-			return -1
-		}
-		if v[pos] == ']' {
-			return pos + 1
-		}
-		if v[pos] != ',' {
-			return -1
-		}
-		pos = skipSpace(v, pos+1)
-	}
 }

@@ -151,50 +151,16 @@ pub struct Decimal {
     pub scale: u32,
 }
 
-/// Room that `write_int` and `write_decimal` need.
+/// Room that the longest number needs: sign, 19 digits, point, and zeros before and after it.
 pub const NUMBER_ROOM: usize = 24;
 
 const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
 5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 
-/// Writes n in decimal and returns the number of bytes.
-#[inline]
-pub fn write_int(to: &mut [u8; NUMBER_ROOM], n: i64) -> usize {
-    let mut buf = [0u8; NUMBER_ROOM];
-    let mut at = digits(&mut buf, n.unsigned_abs());
-    if n < 0 {
-        at -= 1;
-        buf[at] = b'-';
-    }
-    let len = NUMBER_ROOM - at;
-    to[..len].copy_from_slice(&buf[at..]);
-    len
-}
-
-/// Writes a decimal and returns the number of bytes.
-pub fn write_decimal(to: &mut [u8; NUMBER_ROOM], d: Decimal) -> usize {
-    let (mut buf, scale) = ([b'0'; NUMBER_ROOM], (d.scale as usize).min(18));
-    let mut at = digits(&mut buf, d.unscaled.unsigned_abs()).min(NUMBER_ROOM - 1 - scale);
-    let mut len = 0;
-    if d.unscaled < 0 {
-        to[0] = b'-';
-        len = 1;
-    }
-    while at < NUMBER_ROOM {
-        if NUMBER_ROOM - at == scale {
-            to[len] = b'.';
-            len += 1;
-        }
-        to[len] = buf[at];
-        (len, at) = (len + 1, at + 1);
-    }
-    len
-}
-
-/// Writes n's digits at the end of buf and returns where they begin.
+/// n's digits at the end of a block of zeros, and where they begin.
 #[inline(always)]
-fn digits(buf: &mut [u8; NUMBER_ROOM], mut n: u64) -> usize {
-    let mut at = NUMBER_ROOM;
+pub fn digits(mut n: u64) -> ([u8; NUMBER_ROOM], usize) {
+    let (mut buf, mut at) = ([b'0'; NUMBER_ROOM], NUMBER_ROOM);
     while n >= 100 {
         let pair = (n % 100) as usize * 2;
         n /= 100;
@@ -202,11 +168,12 @@ fn digits(buf: &mut [u8; NUMBER_ROOM], mut n: u64) -> usize {
         buf[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
     }
     if n >= 10 {
+        let pair = n as usize * 2;
         at -= 2;
-        buf[at..at + 2].copy_from_slice(&PAIRS[n as usize * 2..n as usize * 2 + 2]);
-        return at;
+        buf[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+        return (buf, at);
     }
     at -= 1;
     buf[at] = b'0' + n as u8;
-    at
+    (buf, at)
 }

@@ -33,7 +33,7 @@ impl<'o> Object<'o> {
     #[inline(always)]
     pub(crate) fn open(mut draft: Draft<'o>) -> Self {
         let at = draft.len();
-        draft.byte(b'{');
+        draft.put(b"{");
         Object { draft, at, comma: false }
     }
 
@@ -46,7 +46,7 @@ impl<'o> Object<'o> {
     }
 
     /// Adds a member. Names are not checked for duplicates.
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, name: &str, value: impl ToJson) -> &mut Self {
         self.name(name);
         value.put(&mut self.draft);
@@ -68,33 +68,41 @@ impl<'o> Object<'o> {
     /// Ends the object and writes the record to this output.
     #[inline]
     pub fn emit(mut self, to: Port) {
-        self.draft.byte(b'}');
+        self.draft.put(b"}");
         self.draft.port(to);
         self.draft.finish(self.at);
     }
 
     #[inline(always)]
     fn name(&mut self, name: &str) {
-        self.separate();
-        self.draft.byte(b'"');
-        escape(&mut self.draft, name);
-        self.draft.byte(b'"');
-        self.draft.byte(b':');
+        // Names are short and mostly constant: a plain loop vanishes where one over words would stay.
+        let special = name.as_bytes().iter().fold(false, |s, &c| s | (c < 0x20) | (c == b'"') | (c == b'\\'));
+        if special {
+            self.separate();
+            name.put(&mut self.draft);
+            self.draft.put(b":");
+            return;
+        }
+        self.draft.reserve(name.len() + 4);
+        self.draft.write(if self.comma { b",\"" as &[u8] } else { b"\"" });
+        self.comma = true;
+        self.draft.write(name.as_bytes());
+        self.draft.write(b"\":");
     }
 
     #[inline(always)]
     fn separate(&mut self) {
         if self.comma {
-            self.draft.byte(b',');
+            self.draft.put(b",");
         }
         self.comma = true;
     }
 
     fn nest(&mut self, open: u8, close: u8, fill: impl FnOnce(&mut Object<'o>)) -> &mut Self {
-        self.draft.byte(open);
+        self.draft.put(&[open]);
         self.comma = false;
         fill(self);
-        self.draft.byte(close);
+        self.draft.put(&[close]);
         self.comma = true;
         self
     }
@@ -138,18 +146,17 @@ fn plain(bytes: &[u8]) -> bool {
     words.iter().all(|w| special(u64::from_le_bytes(*w)) == 0) && rest.iter().all(|&c| c >= 0x20 && c != b'"' && c != b'\\')
 }
 
-/// Appends a string's characters, escaped where JSON needs it.
 #[inline(always)]
-fn escape(to: &mut Draft<'_>, text: &str) {
-    if plain(text.as_bytes()) {
-        to.put(text.as_bytes());
-        return;
-    }
-    escape_all(to, text);
+fn quote(to: &mut Draft<'_>, text: &[u8]) {
+    to.reserve(text.len() + 2);
+    to.write(b"\"");
+    to.write(text);
+    to.write(b"\"");
 }
 
+/// Appends a string's characters, escaped where JSON needs it.
 #[cold]
-fn escape_all(to: &mut Draft<'_>, text: &str) {
+fn escape(to: &mut Draft<'_>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     for &c in text.as_bytes() {
         match c {
@@ -158,7 +165,7 @@ fn escape_all(to: &mut Draft<'_>, text: &str) {
             b'\r' => to.put(b"\\r"),
             b'\t' => to.put(b"\\t"),
             0..0x20 => to.put(&[b'\\', b'u', b'0', b'0', HEX[usize::from(c >> 4)], HEX[usize::from(c & 15)]]),
-            _ => to.byte(c),
+            _ => to.put(&[c]),
         }
     }
 }
@@ -166,34 +173,49 @@ fn escape_all(to: &mut Draft<'_>, text: &str) {
 impl Put for str {
     #[inline]
     fn put(&self, to: &mut Draft<'_>) {
-        to.byte(b'"');
+        if plain(self.as_bytes()) {
+            return quote(to, self.as_bytes());
+        }
+        to.put(b"\"");
         escape(to, self);
-        to.byte(b'"');
+        to.put(b"\"");
     }
 }
 
 impl Put for i64 {
     #[inline]
     fn put(&self, to: &mut Draft<'_>) {
-        let mut buf = [0; NUMBER_ROOM];
-        let n = num::write_int(&mut buf, *self);
-        to.put(&buf[..n]);
+        let (buf, at) = num::digits(self.unsigned_abs());
+        to.reserve(NUMBER_ROOM);
+        if *self < 0 {
+            to.write(b"-");
+        }
+        to.write(&buf[at..]);
     }
 }
 
 impl Put for Decimal {
     #[inline]
     fn put(&self, to: &mut Draft<'_>) {
-        let mut buf = [0; NUMBER_ROOM];
-        let n = num::write_decimal(&mut buf, *self);
-        to.put(&buf[..n]);
+        let (mut buf, at) = num::digits(self.unscaled.unsigned_abs());
+        let point = NUMBER_ROOM - self.scale.min(18) as usize;
+        let at = at.min(point - 1);
+        to.reserve(NUMBER_ROOM);
+        if self.unscaled < 0 {
+            to.write(b"-");
+        }
+        to.write(&buf[at..point]);
+        if point < NUMBER_ROOM {
+            buf[point - 1] = b'.';
+            to.write(&buf[point - 1..]);
+        }
     }
 }
 
 impl Put for bool {
     #[inline]
     fn put(&self, to: &mut Draft<'_>) {
-        to.put(if *self { b"true" } else { b"false" });
+        to.put(if *self { b"true" as &[u8] } else { b"false" });
     }
 }
 
@@ -202,12 +224,7 @@ impl Put for Value<'_> {
     fn put(&self, to: &mut Draft<'_>) {
         match self.kind {
             Kind::Absent => to.put(b"null"),
-            Kind::String | Kind::Escaped => {
-                to.reserve(self.raw.len() + 2);
-                to.byte(b'"');
-                to.put(self.raw);
-                to.byte(b'"');
-            }
+            Kind::String | Kind::Escaped => quote(to, self.raw),
             _ => to.put(self.raw),
         }
     }

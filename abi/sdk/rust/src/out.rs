@@ -20,6 +20,9 @@ pub struct Out {
     /// Holds one output that is larger than the arena, until it is sent.
     large: Arena,
     headers: [Entry; raw::MAX_HEADERS],
+    /// The key, or the headers, of the draft at hand lie in the arena.
+    own_key: bool,
+    own_headers: bool,
     pub(crate) batch: Batch,
 }
 
@@ -32,6 +35,8 @@ impl Out {
             used: 0,
             large: Arena::EMPTY,
             headers: [Entry::EMPTY; raw::MAX_HEADERS],
+            own_key: false,
+            own_headers: false,
             batch: Batch {
                 id: 0,
                 time: 0,
@@ -59,22 +64,23 @@ impl Out {
     /// Passes the record on as it is. Nothing is copied but its 56 bytes of addresses.
     #[inline]
     pub fn pass(&mut self, record: &Record<'_>, to: Port) {
-        // SAFETY: a Record points at a record of the current frame.
-        let rec = unsafe { *record.raw };
-        self.push(Rec { kind: 0, flags: rec.flags & raw::HAS_EVENT_TIME, port: to.0, ..rec });
+        let slot = self.copy(record);
+        // SAFETY: a slot of the output array.
+        unsafe { (*slot).port = to.0 };
+        self.count += 1;
     }
 
     /// Begins a record with the key, headers, event time and origin of this one, and a new value.
     #[inline]
     pub fn from(&mut self, record: &Record<'_>) -> Draft<'_> {
-        // SAFETY: a Record points at a record of the current frame.
-        let rec = unsafe { *record.raw };
-        Draft::new(self, Rec { kind: 0, flags: rec.flags & raw::HAS_EVENT_TIME, value: 0, value_len: -1, ..rec })
+        self.copy(record);
+        Draft::new(self)
     }
 
     /// Begins a record that stems from no input: without key, headers and event time.
     pub fn blank(&mut self) -> Draft<'_> {
-        Draft::new(self, Rec::EMPTY)
+        self.place(Rec::EMPTY);
+        Draft::new(self)
     }
 
     /// Begins a JSON object as the new value of this record: short for `from(record).object()`.
@@ -99,8 +105,9 @@ impl Out {
     pub fn reject(&mut self, record: &Record<'_>, why: &Reject) {
         let reason = cut(why.reason(), raw::MAX_TEXT).as_bytes();
         let kind = if why.is_poison() { raw::FAIL } else { raw::DEAD_LETTER };
-        let rec = Rec { kind, partition: i32::from(why.code()), index: record.index().unwrap_or(raw::NO_INDEX), ..Rec::EMPTY };
-        let mut draft = Draft::new(self, rec);
+        let index = record.index().unwrap_or(raw::NO_INDEX);
+        self.place(Rec { kind, partition: i32::from(why.code()), index, ..Rec::EMPTY });
+        let mut draft = Draft::new(self);
         draft.put(reason);
         draft.finish(0);
     }
@@ -113,22 +120,76 @@ impl Out {
         (self.count, self.used) = (0, 0);
     }
 
-    #[inline]
-    fn push(&mut self, rec: Rec) {
+    /// The next free record of the output array.
+    #[inline(always)]
+    fn slot(&mut self) -> *mut Rec {
         if self.count == RECORDS {
-            self.flush_records();
+            self.flush();
         }
-        // SAFETY: count is below RECORDS, which is what the arena was made for; it is 16-aligned.
-        unsafe { self.records.base.cast::<Rec>().add(self.count).write(rec) }
-        self.count += 1;
+        // SAFETY: count is below RECORDS, which is what the 16-aligned arena was made for.
+        unsafe { self.records.base.cast::<Rec>().add(self.count) }
     }
 
-    /// Hands the records over and keeps the arena's bytes: a draft's record may be about to join.
+    /// Moves the `len` bytes that a draft has at `old` to where n more fit: to the start of the emptied arena, or to a block
+    /// of their own. Returns the new start and end.
     #[cold]
-    fn flush_records(&mut self) {
-        let used = self.used;
-        self.flush();
-        self.used = used;
+    #[inline(never)]
+    fn grow(&mut self, old: *mut u8, len: usize, n: usize) -> (*mut u8, *mut u8) {
+        let slots = self.records.base.cast::<Rec>();
+        let need = len.checked_add(n).expect("an output of more than 4 GiB");
+        // SAFETY: the draft's slot is at count; the first is free once the records are handed over.
+        unsafe {
+            let rec = *slots.add(self.count);
+            self.flush();
+            *slots = rec;
+        }
+        let mut previous = Arena::EMPTY;
+        let block = if need <= self.data.len && self.large.base.is_null() {
+            &self.data
+        } else {
+            previous = core::mem::replace(&mut self.large, Arena::EMPTY);
+            assert!(self.large.hold(need.max(2 * self.data.len).next_power_of_two()), "no memory for a large output");
+            &self.large
+        };
+        let start = block.base;
+        // SAFETY: both blocks hold len bytes; they may overlap inside the arena.
+        let (rec, end) = unsafe {
+            core::ptr::copy(old, start, len);
+            (&mut *slots, start.add(block.len))
+        };
+        let (from, to) = (mem::addr(old), mem::addr(start));
+        if self.own_key {
+            rec.key = to + (rec.key - from);
+        }
+        if self.own_headers {
+            for e in &mut self.headers[..usize::from(rec.header_count)] {
+                if (from..from + len as u32).contains(&e.name) {
+                    (e.name, e.value) = (to + (e.name - from), to + (e.value - from));
+                }
+            }
+        }
+        previous.release();
+        (start, end)
+    }
+
+    /// Fills the next slot; it counts only when `count` is raised.
+    #[inline(always)]
+    fn place(&mut self, rec: Rec) {
+        // SAFETY: a slot of the output array.
+        unsafe { self.slot().write(rec) }
+    }
+
+    /// Fills the next slot with an input, as an output.
+    #[inline(always)]
+    fn copy(&mut self, record: &Record<'_>) -> *mut Rec {
+        let slot = self.slot();
+        // SAFETY: the record is one of the current frame, the slot one of the output array.
+        unsafe {
+            *slot = *record.raw;
+            (*slot).kind = 0;
+            (*slot).flags &= raw::HAS_EVENT_TIME;
+        }
+        slot
     }
 }
 
@@ -147,46 +208,51 @@ pub(crate) fn cut(text: &str, max: usize) -> &str {
 /// A record in the making. Key and headers are set first, then the value; dropping it leaves no trace.
 pub struct Draft<'o> {
     out: &'o mut Out,
-    rec: Rec,
     start: *mut u8,
     at: *mut u8,
     end: *mut u8,
-    own_key: bool,
-    own_headers: bool,
 }
 
 impl<'o> Draft<'o> {
+    /// Goes on with the record in the slot at `out.count`.
     #[inline(always)]
-    fn new(out: &'o mut Out, rec: Rec) -> Self {
+    fn new(out: &'o mut Out) -> Self {
+        (out.own_key, out.own_headers) = (false, false);
         // SAFETY: used never exceeds the arena's length.
         let (start, end) = unsafe { (out.data.base.add(out.used), out.data.base.add(out.data.len)) };
-        Draft { out, rec, start, at: start, end, own_key: false, own_headers: false }
+        Draft { out, start, at: start, end }
+    }
+
+    #[inline(always)]
+    fn rec(&mut self) -> &mut Rec {
+        // SAFETY: the slot belongs to this draft, and nothing else refers to it.
+        unsafe { &mut *self.out.records.base.cast::<Rec>().add(self.out.count) }
     }
 
     /// Sets the key.
     pub fn key(mut self, key: &[u8]) -> Self {
-        self.own_key = true;
+        self.out.own_key = true;
         let at = self.len();
         self.put(key);
-        (self.rec.key, self.rec.key_len) = (self.address(at), key.len() as i32);
+        (self.rec().key, self.rec().key_len) = (self.address(at), key.len() as i32);
         self
     }
 
     /// Sets the key to null.
     pub fn no_key(mut self) -> Self {
-        (self.rec.key, self.rec.key_len, self.own_key) = (0, -1, false);
+        (self.rec().key, self.rec().key_len, self.out.own_key) = (0, -1, false);
         self
     }
 
     /// Sets the event time, in microseconds since 1970; the host keeps whole milliseconds.
     pub fn event_time(mut self, us: i64) -> Self {
-        (self.rec.event_time, self.rec.flags) = (us, raw::HAS_EVENT_TIME);
+        (self.rec().event_time, self.rec().flags) = (us, raw::HAS_EVENT_TIME);
         self
     }
 
     /// Drops the headers that came with the record.
     pub fn no_headers(mut self) -> Self {
-        (self.rec.headers, self.rec.header_count, self.own_headers) = (0, 0, false);
+        (self.rec().headers, self.rec().header_count, self.out.own_headers) = (0, 0, false);
         self
     }
 
@@ -195,14 +261,14 @@ impl<'o> Draft<'o> {
     /// # Panics
     /// When there are 64 already.
     pub fn header(mut self, name: &str, value: Option<&[u8]>) -> Self {
-        let n = usize::from(self.rec.header_count);
+        let (n, inherited) = (usize::from(self.rec().header_count), self.rec().headers);
         assert!(n < raw::MAX_HEADERS, "a record has at most {} headers", raw::MAX_HEADERS);
-        if !self.own_headers {
+        if !self.out.own_headers {
             for i in 0..n {
                 // SAFETY: the record's header entries lie in the frame, 4-aligned.
-                self.out.headers[i] = unsafe { *mem::ptr(self.rec.headers).cast::<Entry>().add(i) };
+                self.out.headers[i] = unsafe { *mem::ptr(inherited).cast::<Entry>().add(i) };
             }
-            self.own_headers = true;
+            self.out.own_headers = true;
         }
         let at = self.len();
         self.put(name.as_bytes());
@@ -213,20 +279,23 @@ impl<'o> Draft<'o> {
             value: self.address(at + name.len()),
             value_len: value.map_or(-1, |v| v.len() as i32),
         };
-        self.rec.header_count += 1;
+        self.rec().header_count += 1;
         self
     }
 
     /// Writes the record with these bytes as its value, or null.
     pub fn value(mut self, value: Option<&[u8]>, to: Port) {
         let at = self.len();
-        self.rec.port = to.0;
+        self.port(to);
         match value {
             Some(v) => {
                 self.put(v);
                 self.finish(at);
             }
-            None => self.close(),
+            None => {
+                (self.rec().value, self.rec().value_len) = (0, -1);
+                self.close();
+            }
         }
     }
 
@@ -238,7 +307,7 @@ impl<'o> Draft<'o> {
 
     #[inline(always)]
     pub(crate) fn port(&mut self, to: Port) {
-        self.rec.port = to.0;
+        self.rec().port = to.0;
     }
 
     /// Bytes written so far.
@@ -247,6 +316,7 @@ impl<'o> Draft<'o> {
         self.at as usize - self.start as usize
     }
 
+    #[inline(always)]
     fn address(&self, at: usize) -> u32 {
         // SAFETY: at is at most what was written.
         mem::addr(unsafe { self.start.add(at) })
@@ -256,7 +326,10 @@ impl<'o> Draft<'o> {
     #[inline(always)]
     pub(crate) fn reserve(&mut self, n: usize) {
         if self.end as usize - (self.at as usize) < n {
-            self.grow(n);
+            let len = self.len();
+            (self.start, self.end) = self.out.grow(self.start, len, n);
+            // SAFETY: the new block holds what was written.
+            self.at = unsafe { self.start.add(len) };
         }
     }
 
@@ -264,91 +337,55 @@ impl<'o> Draft<'o> {
     #[inline(always)]
     pub(crate) fn put(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
-        // SAFETY: there is room, and the arena is none of the user's memory.
-        unsafe { copy(self.at, bytes) };
-        self.at = unsafe { self.at.add(bytes.len()) };
+        self.write(bytes);
     }
 
-    /// Appends one byte for which there is room.
+    /// Appends bytes for which there is room.
     #[inline(always)]
-    pub(crate) fn byte(&mut self, b: u8) {
-        self.reserve(1);
-        // SAFETY: there is room.
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        debug_assert!(self.end as usize - self.at as usize >= bytes.len());
+        // SAFETY: there is room, and the arena is none of the user's memory.
         unsafe {
-            self.at.write(b);
-            self.at = self.at.add(1);
+            copy(self.at, bytes);
+            self.at = self.at.add(bytes.len());
         }
-    }
-
-    /// Moves what was written to where n more bytes fit: to the start of the emptied arena, or to a block of its own.
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self, n: usize) {
-        let (len, old) = (self.len(), self.start);
-        let need = len.checked_add(n).expect("an output of more than 4 GiB");
-        self.out.flush();
-        let mut previous = Arena::EMPTY;
-        if need <= self.out.data.len && old as usize >= self.out.data.base as usize && self.out.large.base.is_null() {
-            (self.start, self.end) = (self.out.data.base, unsafe { self.out.data.base.add(self.out.data.len) });
-        } else {
-            previous = core::mem::replace(&mut self.out.large, Arena::EMPTY);
-            assert!(self.out.large.hold(need.max(2 * self.out.data.len).next_power_of_two()), "no memory for a large output");
-            (self.start, self.end) = (self.out.large.base, unsafe { self.out.large.base.add(self.out.large.len) });
-        }
-        // SAFETY: both blocks hold len bytes; they may overlap inside the arena.
-        unsafe { core::ptr::copy(old, self.start, len) };
-        let moved = |addr: u32| mem::addr(self.start).wrapping_add(addr.wrapping_sub(mem::addr(old)));
-        let (from, to) = (mem::addr(old), mem::addr(old).wrapping_add(len as u32));
-        if self.own_key {
-            self.rec.key = moved(self.rec.key);
-        }
-        if self.own_headers {
-            for e in &mut self.out.headers[..usize::from(self.rec.header_count)] {
-                if (from..to).contains(&e.name) {
-                    (e.name, e.value) = (moved(e.name), moved(e.value));
-                }
-            }
-        }
-        previous.release();
-        self.at = unsafe { self.start.add(len) };
     }
 
     /// Ends the record; its value is what was written from `at` on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(mut self, at: usize) {
-        (self.rec.value, self.rec.value_len) = (self.address(at), (self.len() - at) as i32);
+        (self.rec().value, self.rec().value_len) = (self.address(at), (self.len() - at) as i32);
         self.close();
     }
 
-    #[inline]
+    #[inline(always)]
     fn close(mut self) {
-        if self.own_headers {
+        if self.out.own_headers {
             self.write_headers();
         }
+        self.out.count += 1;
         if self.out.large.base.is_null() {
             self.out.used = self.at as usize - self.out.data.base as usize;
-            self.out.push(self.rec);
             return;
         }
-        self.out.push(self.rec);
         self.out.flush();
         self.out.large.release();
     }
 
     #[cold]
     fn write_headers(&mut self) {
-        let n = usize::from(self.rec.header_count);
-        let (value, before) = (self.rec.value, self.start);
+        let n = usize::from(self.rec().header_count);
+        let (value, before) = (self.rec().value, self.start);
         self.reserve(n * size_of::<Entry>() + 4);
-        if self.rec.value_len >= 0 {
-            self.rec.value = value.wrapping_sub(mem::addr(before)).wrapping_add(mem::addr(self.start));
+        if self.rec().value_len >= 0 {
+            self.rec().value = mem::addr(self.start) + (value - mem::addr(before));
         }
         let pad = self.at.align_offset(4);
         // SAFETY: reserve made room for the padding and the entries.
         unsafe {
             let to = self.at.add(pad);
             core::ptr::copy_nonoverlapping(self.out.headers.as_ptr(), to.cast::<Entry>(), n);
-            self.rec.headers = mem::addr(to);
+            self.rec().headers = mem::addr(to);
             self.at = to.add(n * size_of::<Entry>());
         }
     }
@@ -387,6 +424,12 @@ unsafe fn copy(to: *mut u8, from: &[u8]) {
                 let (a, b) = (src.cast::<u64>().read_unaligned(), src.add(n - 8).cast::<u64>().read_unaligned());
                 to.cast::<u64>().write_unaligned(a);
                 to.add(n - 8).cast::<u64>().write_unaligned(b);
+            }
+            17..=64 => {
+                for i in (0..n - 8).step_by(8) {
+                    to.add(i).cast::<u64>().write_unaligned(src.add(i).cast::<u64>().read_unaligned());
+                }
+                to.add(n - 8).cast::<u64>().write_unaligned(src.add(n - 8).cast::<u64>().read_unaligned());
             }
             _ => core::ptr::copy_nonoverlapping(src, to, n),
         }
