@@ -181,10 +181,6 @@ func (e *engine) Close(ctx context.Context) error {
 
 // digestOf is the sha256 of a module; with a sidecar it is the sha256 of both digests, one behind the other.
 func digestOf(b Binary) string {
-	sum := sha256.Sum256(b.Wasm)
-	if b.Sidecar != nil {
-		side := sha256.Sum256(b.Sidecar)
-		sum = sha256.Sum256(append(sum[:], side[:]...))
-	}
+	sum := sha256.Sum256(b.Stored())
 	return hex.EncodeToString(sum[:])
 }
