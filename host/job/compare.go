@@ -1,0 +1,243 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// Severity says what a change of a running job needs.
+type Severity string
+
+// The severities.
+const (
+	// Compatible changes take effect with the next planned batch.
+	Compatible Severity = "compatible"
+	// NeedsConsent changes lose, repeat or mix something. They are made only when the user says so.
+	NeedsConsent Severity = "needs-consent"
+)
+
+// Change is one difference between the revision that last ran and the one that would run now.
+type Change struct {
+	Path     string // "sinks.lake.schema.delay"
+	What     string // what changed and what follows from it, for people
+	Severity Severity
+}
+
+// ErrNoRevision is returned for a text that is no revision.
+var ErrNoRevision = errors.New("not a revision")
+
+// Compare lists the changes from one revision to the next, both as Revision returns them, in the order of the job file.
+// Equal revisions have none.
+func Compare(before, after []byte) ([]Change, error) {
+	if bytes.Equal(before, after) {
+		return nil, nil
+	}
+	var a, b revision
+	if err := errors.Join(json.Unmarshal(before, &a), json.Unmarshal(after, &b)); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoRevision, err)
+	}
+	var d differ
+	d.host(&a, &b)
+	d.sources(a.Sources, b.Sources)
+	d.transforms(a.Transforms, b.Transforms)
+	d.sinks(a.Sinks, b.Sinks)
+	if a.Errors != b.Errors {
+		d.ok("errors", fmt.Sprintf("the error policy changes from %s to %s", describePolicy(a.Errors), describePolicy(b.Errors)))
+	}
+	if len(d) == 0 {
+		d.ok("", "the revision changes in a way that this version of wasmill does not know")
+	}
+	return d, nil
+}
+
+func describePolicy(e revisionErrors) string {
+	s := fmt.Sprintf("%s (at most %d", e.Policy, e.Max)
+	if e.DeadLetters != "" {
+		s += ", to " + e.DeadLetters
+	}
+	return s + ")"
+}
+
+type differ []Change
+
+func (d *differ) ok(path, what string)      { *d = append(*d, Change{path, what, Compatible}) }
+func (d *differ) consent(path, what string) { *d = append(*d, Change{path, what, NeedsConsent}) }
+
+func (d *differ) host(a, b *revision) {
+	if a.ABI != b.ABI {
+		d.ok("abi", fmt.Sprintf("ABI %d becomes %d", a.ABI, b.ABI))
+	}
+	if a.Semantics != b.Semantics {
+		d.ok("semantics", fmt.Sprintf("the host's semantics %d becomes %d: batches from before cannot be proven by a replay any more", a.Semantics, b.Semantics))
+	}
+	if a.Lanes != b.Lanes {
+		d.ok("lanes", fmt.Sprintf("%d lanes become %d: output may come in another order", a.Lanes, b.Lanes))
+	}
+	if a.Groups != b.Groups {
+		d.consent("groups", fmt.Sprintf("%d key groups become %d: kept state is not found again", a.Groups, b.Groups))
+	}
+}
+
+func (d *differ) sources(a, b map[string]revisionSource) {
+	for _, name := range sortedNames(a, b) {
+		old, had := a[name]
+		now, has := b[name]
+		path := "sources." + name
+		switch {
+		case !had:
+			d.ok(path, "a new source: it is read from its beginning")
+		case !has:
+			d.consent(path, "the source is gone: what it has not read yet is never read; under another name it would be read again from the beginning")
+		default:
+			d.source(path, old, now)
+		}
+	}
+}
+
+func (d *differ) source(path string, a, b revisionSource) {
+	if a.Format != b.Format {
+		d.consent(path+".format", fmt.Sprintf("%s becomes %s: a file that is half read cannot be gone on with", a.Format, b.Format))
+	}
+	if a.Compression != b.Compression {
+		d.ok(path+".compression", "the compression changes, for files read from now on")
+	}
+	if !reflect.DeepEqual(a.CSV, b.CSV) {
+		d.ok(path+".csv", "the csv layout changes, for files read from now on")
+	}
+	if !reflect.DeepEqual(a.Generator, b.Generator) {
+		d.ok(path+".generator", "the generator makes other records from now on")
+	}
+	if !slices.Equal(a.Attach, b.Attach) {
+		d.ok(path+".attach", "other headers are attached from now on")
+	}
+	if !reflect.DeepEqual(a.EventTime, b.EventTime) {
+		d.ok(path+".eventTime", "the event time changes, for records read from now on; the watermark never goes back")
+	}
+}
+
+func (d *differ) transforms(a, b []revisionTransform) {
+	name := func(t revisionTransform) string { return t.Name }
+	pair(a, b, name, func(old, now *revisionTransform) {
+		switch {
+		case old == nil:
+			d.ok("transforms."+now.Name, "a new transform")
+		case now == nil && stateful(old):
+			d.consent("transforms."+old.Name, "the transform is gone, and its state with it")
+		case now == nil:
+			d.ok("transforms."+old.Name, "the transform is gone")
+		default:
+			d.transform("transforms."+old.Name, old, now)
+		}
+	})
+}
+
+func stateful(t *revisionTransform) bool {
+	return t.KeyBy != nil || t.Manifest != nil && len(t.Manifest.Tables) > 0
+}
+
+func (d *differ) transform(path string, a, b *revisionTransform) {
+	if !slices.Equal(a.From, b.From) {
+		d.ok(path+".from", fmt.Sprintf("it reads %v instead of %v", b.From, a.From))
+	}
+	if !reflect.DeepEqual(a.KeyBy, b.KeyBy) {
+		d.consent(path+".keyBy", "the key changes: state kept under the old keys is not found again")
+	}
+	if a.Module != b.Module {
+		d.ok(path+".module", fmt.Sprintf("the code changes from sha256:%.12s to sha256:%.12s", a.Module, b.Module))
+	}
+	if a.Manifest != nil && b.Manifest != nil {
+		for _, t := range a.Manifest.Tables {
+			if !slices.Contains(b.Manifest.Tables, t) {
+				d.consent(path+".tables."+t, "the new code has no such table: its state is dropped")
+			}
+		}
+	}
+	if a.Image != b.Image && a.Module == b.Module && bytes.Equal(a.Config, b.Config) {
+		d.ok(path+".image", "the module starts in another state, with the same code and config")
+	}
+	if !bytes.Equal(a.Config, b.Config) {
+		d.ok(path+".config", fmt.Sprintf("the config changes from %.200s to %.200s", a.Config, b.Config))
+	}
+	if a.Limits != b.Limits {
+		d.ok(path+".limits", "the limits change: records that were poison may pass, and the other way round")
+	}
+}
+
+func (d *differ) sinks(a, b []revisionSink) {
+	name := func(s revisionSink) string { return s.Name }
+	pair(a, b, name, func(old, now *revisionSink) {
+		switch {
+		case old == nil:
+			d.ok("sinks."+now.Name, "a new sink: it gets the batches from now on")
+		case now == nil:
+			d.consent("sinks."+old.Name, "the sink is gone: what it has published stays, and it gets no more")
+		default:
+			d.sink("sinks."+old.Name, old, now)
+		}
+	})
+}
+
+func (d *differ) sink(path string, a, b *revisionSink) {
+	if !slices.Equal(a.From, b.From) {
+		d.ok(path+".from", fmt.Sprintf("it takes %v instead of %v", b.From, a.From))
+	}
+	if a.Mode != b.Mode {
+		d.consent(path+".mode", fmt.Sprintf("%s becomes %s, beside rows that are already there", a.Mode, b.Mode))
+	}
+	if a.Format != b.Format {
+		d.consent(path+".format", fmt.Sprintf("%s becomes %s: the directory would hold both", a.Format, b.Format))
+	}
+	if !slices.Equal(a.PartitionBy, b.PartitionBy) {
+		d.consent(path+".partitionBy", fmt.Sprintf("the folders change from %v to %v: readers need one layout", a.PartitionBy, b.PartitionBy))
+	}
+	if (a.Schema == nil) != (b.Schema == nil) {
+		d.consent(path+".schema", "rows with and without a schema would lie side by side")
+		return
+	}
+	name := func(c revisionColumn) string { return c.Name }
+	pair(a.Schema, b.Schema, name, func(old, now *revisionColumn) {
+		switch {
+		case old == nil:
+			d.ok(path+".schema."+now.Name, "a new column: rows from before have null")
+		case now == nil:
+			d.consent(path+".schema."+old.Name, "the column is gone: rows from now on have none")
+		case old.Type != now.Type:
+			d.consent(path+".schema."+old.Name, fmt.Sprintf("%s becomes %s: readers may not read both as one table", old.Type, now.Type))
+		}
+	})
+}
+
+// pair visits the elements of two lists by name: first those of a with their like in b, then what is new in b.
+func pair[T any](a, b []T, name func(T) string, visit func(old, now *T)) {
+	for i := range a {
+		k := slices.IndexFunc(b, func(t T) bool { return name(t) == name(a[i]) })
+		if k < 0 {
+			visit(&a[i], nil)
+			continue
+		}
+		visit(&a[i], &b[k])
+	}
+	for i := range b {
+		if !slices.ContainsFunc(a, func(t T) bool { return name(t) == name(b[i]) }) {
+			visit(nil, &b[i])
+		}
+	}
+}
+
+func sortedNames(a, b map[string]revisionSource) []string {
+	names := make([]string, 0, len(a)+len(b))
+	for n := range a {
+		names = append(names, n)
+	}
+	for n := range b {
+		if _, both := a[n]; !both {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

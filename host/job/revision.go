@@ -1,0 +1,236 @@
+package job
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/wasmill/wasmill/abi"
+)
+
+// RevisionInputs is what a revision needs and the job file does not hold.
+type RevisionInputs struct {
+	ABI       int // version of the contract with transforms
+	Semantics int // of the host
+	Groups    int // key groups
+	// Modules holds what each transform runs, by the transform's name.
+	Modules map[string]ModuleInputs
+}
+
+// ModuleInputs is what is known of a module once it has started.
+type ModuleInputs struct {
+	SHA256   string // of the module with its sidecar, 64 hex digits
+	Image    string // digest of what its start left, 64 hex digits
+	Manifest *abi.Manifest
+}
+
+// The members of a revision, in JSON. Optional members are left out, so that a field added to the job file changes no
+// revision that does not use it.
+type revision struct {
+	ABI        int                       `json:"abi"`
+	Semantics  int                       `json:"semantics"`
+	Lanes      int                       `json:"lanes"`
+	Groups     int                       `json:"groups"`
+	Sources    map[string]revisionSource `json:"sources"`
+	Transforms []revisionTransform       `json:"transforms"`
+	Sinks      []revisionSink            `json:"sinks"`
+	Errors     revisionErrors            `json:"errors"`
+}
+
+type revisionSource struct {
+	Format      string             `json:"format"`
+	Compression string             `json:"compression,omitempty"`
+	CSV         *revisionCSV       `json:"csv,omitempty"`
+	Generator   *revisionGenerator `json:"generator,omitempty"`
+	Attach      []string           `json:"attach,omitempty"`
+	EventTime   *revisionEventTime `json:"eventTime"`
+}
+
+type revisionCSV struct {
+	Header    bool     `json:"header"`
+	Delimiter string   `json:"delimiter"`
+	Columns   []string `json:"columns,omitempty"`
+}
+
+type revisionGenerator struct {
+	Kind string `json:"kind"`
+	Seed uint64 `json:"seed"`
+	Rate int64  `json:"rate"`
+}
+
+type revisionEventTime struct {
+	JSON       string `json:"json"`
+	Unit       string `json:"unit,omitempty"`
+	LatenessMS int64  `json:"latenessMs"`
+}
+
+type revisionTransform struct {
+	Name     string            `json:"name"`
+	From     []string          `json:"from"`
+	KeyBy    []*revisionKeyBy  `json:"keyBy"` // one for each entry of from; null when no entry has one
+	Module   string            `json:"module"`
+	Manifest *revisionManifest `json:"manifest"`
+	Image    string            `json:"image"`
+	Config   json.RawMessage   `json:"config"`
+	Limits   revisionLimits    `json:"limits"`
+}
+
+type revisionKeyBy struct {
+	Key    bool     `json:"key,omitempty"`
+	Header string   `json:"header,omitempty"`
+	JSON   []string `json:"json,omitempty"`
+}
+
+// revisionManifest leaves the manifest's name and version out: they are for people.
+type revisionManifest struct {
+	Inputs  []revisionPort `json:"inputs"`
+	Outputs []revisionPort `json:"outputs"`
+	Tables  []string       `json:"tables,omitempty"`
+}
+
+type revisionPort struct {
+	Name    string   `json:"name"`
+	Content string   `json:"content,omitempty"`
+	Fields  []string `json:"fields,omitempty"`
+}
+
+type revisionLimits struct {
+	Memory     int64  `json:"memory"`
+	FuelCall   uint64 `json:"fuelCall"`
+	FuelRecord uint64 `json:"fuelRecord"`
+	Depth      int    `json:"depth"`
+	Output     int64  `json:"output"`
+}
+
+type revisionSink struct {
+	Name        string           `json:"name"`
+	From        []string         `json:"from"`
+	Mode        string           `json:"mode"`
+	Format      string           `json:"format"`
+	Schema      []revisionColumn `json:"schema"`
+	PartitionBy []string         `json:"partitionBy"`
+}
+
+type revisionColumn struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+type revisionErrors struct {
+	Policy      string `json:"policy"`
+	DeadLetters string `json:"deadLetters,omitempty"`
+	Max         int64  `json:"max"`
+}
+
+// Revision returns the canonical JSON of all that determines the job's output, and its sha256 in hex. Two jobs with the
+// same revision give the same output for the same input. Paths, connections, secrets, triggers and batch limits are not
+// in it.
+func (j *Job) Revision(in RevisionInputs) (canonical []byte, digest string, err error) {
+	r := revision{
+		ABI: in.ABI, Semantics: in.Semantics, Lanes: j.Lanes, Groups: in.Groups,
+		Sources:    make(map[string]revisionSource, len(j.Sources)),
+		Transforms: make([]revisionTransform, 0, len(j.Transforms)),
+		Sinks:      make([]revisionSink, 0, len(j.Sinks)),
+		Errors:     revisionErrors(j.Errors),
+	}
+	for i := range j.Sources {
+		r.Sources[j.Sources[i].Name] = reviseSource(&j.Sources[i])
+	}
+	for i := range j.Transforms {
+		t := &j.Transforms[i]
+		m, ok := in.Modules[t.Name]
+		if !ok {
+			return nil, "", fmt.Errorf("revision of %s: no module for transform %q", j.Name, t.Name)
+		}
+		r.Transforms = append(r.Transforms, reviseTransform(t, m))
+	}
+	for i := range j.Sinks {
+		r.Sinks = append(r.Sinks, reviseSink(&j.Sinks[i]))
+	}
+	canonical, err = abi.AppendCanonical(nil, r)
+	if err != nil {
+		return nil, "", fmt.Errorf("revision of %s: %w", j.Name, err)
+	}
+	sum := sha256.Sum256(canonical)
+	return canonical, hex.EncodeToString(sum[:]), nil
+}
+
+func reviseSource(s *Source) revisionSource {
+	var r revisionSource
+	r.Attach = s.Attach
+	if f := s.Files; f != nil {
+		r.Format = f.Format
+		if f.Compression != "auto" {
+			r.Compression = f.Compression
+		}
+		if f.Format == "csv" {
+			r.CSV = &revisionCSV{Header: f.CSV.Header, Delimiter: string(rune(f.CSV.Delimiter)), Columns: f.CSV.Columns}
+		}
+	}
+	if g := s.Generator; g != nil {
+		r.Format = "generator"
+		r.Generator = &revisionGenerator{Kind: g.Kind, Seed: g.Seed, Rate: g.Rate}
+	}
+	if e := s.EventTime; e != nil {
+		r.EventTime = &revisionEventTime{JSON: e.JSON, Unit: e.Unit, LatenessMS: e.Lateness.Milliseconds()}
+	}
+	return r
+}
+
+func reviseTransform(t *Transform, m ModuleInputs) revisionTransform {
+	r := revisionTransform{
+		Name: t.Name, From: refs(t.From), Module: m.SHA256, Manifest: reviseManifest(m.Manifest), Image: m.Image,
+		Config: t.Config, Limits: revisionLimits(t.Limits),
+	}
+	for i, in := range t.From {
+		if in.KeyBy == nil {
+			continue
+		}
+		if r.KeyBy == nil {
+			r.KeyBy = make([]*revisionKeyBy, len(t.From))
+		}
+		k := revisionKeyBy(*in.KeyBy)
+		r.KeyBy[i] = &k
+	}
+	return r
+}
+
+func reviseManifest(m *abi.Manifest) *revisionManifest {
+	if m == nil {
+		return nil
+	}
+	r := &revisionManifest{Inputs: []revisionPort{}, Outputs: []revisionPort{}}
+	for _, p := range m.Inputs {
+		r.Inputs = append(r.Inputs, revisionPort{Name: p.Name, Content: p.Content, Fields: p.Fields})
+	}
+	for _, p := range m.Outputs {
+		r.Outputs = append(r.Outputs, revisionPort{Name: p.Name, Content: p.Content})
+	}
+	for _, t := range m.Tables {
+		r.Tables = append(r.Tables, t.Name)
+	}
+	return r
+}
+
+func reviseSink(s *Sink) revisionSink {
+	r := revisionSink{Name: s.Name, From: refs(s.From), Mode: s.Mode}
+	switch {
+	case s.Files != nil:
+		r.Format, r.PartitionBy = s.Files.Format, s.Files.PartitionBy
+		for _, c := range s.Files.Schema {
+			r.Schema = append(r.Schema, revisionColumn{Name: c.Name, Type: c.Type.String()})
+		}
+	case s.Stdout != nil:
+		r.Format = s.Stdout.Format
+	}
+	return r
+}
+
+func refs(inputs []Input) []string {
+	r := make([]string, len(inputs))
+	for i, in := range inputs {
+		r[i] = in.Ref()
+	}
+	return r
+}
