@@ -3,6 +3,7 @@
 
 mod guest;
 mod host;
+mod json;
 mod manifest;
 mod mem;
 mod num;
@@ -20,7 +21,8 @@ pub use guest::Transform;
 pub use host::{Level, log};
 pub use manifest::{Field, Port};
 pub use num::{Decimal, div_round, parse_int, parse_scaled};
-pub use object::{List, Object, ToJson};
+pub use json::ToJson;
+pub use object::{List, Object};
 pub use out::{Draft, Out};
 pub use record::{Batch, Input, Record};
 pub use reject::{BAD_FIELD, Reject, Result, dead_letter, fail};

@@ -157,23 +157,53 @@ pub const NUMBER_ROOM: usize = 24;
 const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
 5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 
-/// n's digits at the end of a block of zeros, and where they begin.
-#[inline(always)]
-pub fn digits(mut n: u64) -> ([u8; NUMBER_ROOM], usize) {
+/// n's digits, at least `min` of them, at the end of a block of zeros; and where they begin.
+fn digits(mut n: u64, min: usize) -> ([u8; NUMBER_ROOM], usize) {
     let (mut buf, mut at) = ([b'0'; NUMBER_ROOM], NUMBER_ROOM);
-    while n >= 100 {
-        let pair = (n % 100) as usize * 2;
-        n /= 100;
-        at -= 2;
-        buf[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    while n > 0 {
+        at -= 1;
+        buf[at] = b'0' + (n % 10) as u8;
+        n /= 10;
     }
-    if n >= 10 {
-        let pair = n as usize * 2;
-        at -= 2;
-        buf[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-        return (buf, at);
+    (buf, at.min(NUMBER_ROOM - min))
+}
+
+/// Writes n in decimal and returns how many bytes that took.
+#[inline]
+pub fn write_int(to: &mut [u8; NUMBER_ROOM], n: i64) -> usize {
+    if !(0..10_000).contains(&n) {
+        return write_long(to, n);
     }
-    at -= 1;
-    buf[at] = b'0' + n as u8;
-    (buf, at)
+    // Most numbers are short, and 64-bit division is slow in a module.
+    let n = n as u32;
+    let (high, low) = ((n / 100) as usize * 2, (n % 100) as usize * 2);
+    let four = [PAIRS[high], PAIRS[high + 1], PAIRS[low], PAIRS[low + 1]];
+    let len = 1 + usize::from(n >= 10) + usize::from(n >= 100) + usize::from(n >= 1000);
+    to[..4].copy_from_slice(&(u32::from_le_bytes(four) >> (8 * (4 - len))).to_le_bytes());
+    len
+}
+
+fn write_long(to: &mut [u8; NUMBER_ROOM], n: i64) -> usize {
+    let (buf, at) = digits(n.unsigned_abs(), 1);
+    let sign = usize::from(n < 0);
+    to[0] = b'-';
+    let len = sign + NUMBER_ROOM - at;
+    to[sign..len].copy_from_slice(&buf[at..]);
+    len
+}
+
+/// Writes a decimal and returns how many bytes that took.
+pub fn write_decimal(to: &mut [u8; NUMBER_ROOM], d: Decimal) -> usize {
+    let scale = d.scale.min(18) as usize;
+    let (buf, at) = digits(d.unscaled.unsigned_abs(), scale + 1);
+    let (sign, point) = (usize::from(d.unscaled < 0), NUMBER_ROOM - scale);
+    to[0] = b'-';
+    let dot = sign + point - at;
+    to[sign..dot].copy_from_slice(&buf[at..point]);
+    if scale == 0 {
+        return dot;
+    }
+    to[dot] = b'.';
+    to[dot + 1..dot + 1 + scale].copy_from_slice(&buf[point..]);
+    dot + 1 + scale
 }

@@ -1,6 +1,7 @@
 //! The output: an array of records and an arena for their bytes, both fixed, handed to the host when full and used again.
 
 use crate::host;
+use crate::json::copy;
 use crate::manifest::Port;
 use crate::mem::{self, Arena};
 use crate::object::Object;
@@ -109,7 +110,7 @@ impl Out {
         self.place(Rec { kind, partition: i32::from(why.code()), index, ..Rec::EMPTY });
         let mut draft = Draft::new(self);
         draft.put(reason);
-        draft.finish(0);
+        draft.finish(0, Port::OUT);
     }
 
     /// Hands everything to the host, which copies it at once.
@@ -286,28 +287,19 @@ impl<'o> Draft<'o> {
     /// Writes the record with these bytes as its value, or null.
     pub fn value(mut self, value: Option<&[u8]>, to: Port) {
         let at = self.len();
-        self.port(to);
-        match value {
-            Some(v) => {
-                self.put(v);
-                self.finish(at);
-            }
-            None => {
-                (self.rec().value, self.rec().value_len) = (0, -1);
-                self.close();
-            }
+        if let Some(v) = value {
+            self.put(v);
+            return self.finish(at, to);
         }
+        let rec = self.rec();
+        (rec.value, rec.value_len, rec.port) = (0, -1, to.0);
+        self.close();
     }
 
     /// Begins a JSON object as its value.
     #[inline]
     pub fn object(self) -> Object<'o> {
         Object::open(self)
-    }
-
-    #[inline(always)]
-    pub(crate) fn port(&mut self, to: Port) {
-        self.rec().port = to.0;
     }
 
     /// Bytes written so far.
@@ -337,24 +329,26 @@ impl<'o> Draft<'o> {
     #[inline(always)]
     pub(crate) fn put(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
-        self.write(bytes);
+        // SAFETY: there is room, and the arena is none of the caller's memory.
+        self.at = unsafe { copy(self.at, bytes) };
     }
 
-    /// Appends bytes for which there is room.
+    /// Appends what `write` writes at the address it is given, up to the one it returns.
+    ///
+    /// # Safety
+    /// Room for that was made.
     #[inline(always)]
-    pub(crate) fn write(&mut self, bytes: &[u8]) {
-        debug_assert!(self.end as usize - self.at as usize >= bytes.len());
-        // SAFETY: there is room, and the arena is none of the user's memory.
-        unsafe {
-            copy(self.at, bytes);
-            self.at = self.at.add(bytes.len());
-        }
+    pub(crate) unsafe fn raw(&mut self, write: impl FnOnce(*mut u8) -> *mut u8) {
+        self.at = write(self.at);
+        debug_assert!(self.at <= self.end);
     }
 
     /// Ends the record; its value is what was written from `at` on.
     #[inline(always)]
-    pub(crate) fn finish(mut self, at: usize) {
-        (self.rec().value, self.rec().value_len) = (self.address(at), (self.len() - at) as i32);
+    pub(crate) fn finish(mut self, at: usize, to: Port) {
+        let (value, len) = (self.address(at), self.len() - at);
+        let rec = self.rec();
+        (rec.value, rec.value_len, rec.port) = (value, len as i32, to.0);
         self.close();
     }
 
@@ -396,42 +390,5 @@ impl Drop for Out {
         self.records.release();
         self.data.release();
         self.large.release();
-    }
-}
-
-/// Copies bytes, the short ones without a call.
-///
-/// # Safety
-/// `to` has room for them and does not overlap them.
-#[inline(always)]
-unsafe fn copy(to: *mut u8, from: &[u8]) {
-    let (src, n) = (from.as_ptr(), from.len());
-    // SAFETY: every load and store lies inside the n bytes.
-    unsafe {
-        match n {
-            0 => {}
-            1..4 => {
-                *to = *src;
-                *to.add(n / 2) = *src.add(n / 2);
-                *to.add(n - 1) = *src.add(n - 1);
-            }
-            4..8 => {
-                let (a, b) = (src.cast::<u32>().read_unaligned(), src.add(n - 4).cast::<u32>().read_unaligned());
-                to.cast::<u32>().write_unaligned(a);
-                to.add(n - 4).cast::<u32>().write_unaligned(b);
-            }
-            8..=16 => {
-                let (a, b) = (src.cast::<u64>().read_unaligned(), src.add(n - 8).cast::<u64>().read_unaligned());
-                to.cast::<u64>().write_unaligned(a);
-                to.add(n - 8).cast::<u64>().write_unaligned(b);
-            }
-            17..=64 => {
-                for i in (0..n - 8).step_by(8) {
-                    to.add(i).cast::<u64>().write_unaligned(src.add(i).cast::<u64>().read_unaligned());
-                }
-                to.add(n - 8).cast::<u64>().write_unaligned(src.add(n - 8).cast::<u64>().read_unaligned());
-            }
-            _ => core::ptr::copy_nonoverlapping(src, to, n),
-        }
     }
 }

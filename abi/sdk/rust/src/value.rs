@@ -29,18 +29,13 @@ pub enum Kind {
 }
 
 impl Kind {
+    #[inline(always)]
     pub(crate) fn from_bits(bits: u32) -> Kind {
-        match bits {
-            1 => Kind::Null,
-            2 => Kind::False,
-            3 => Kind::True,
-            4 => Kind::Number,
-            5 => Kind::String,
-            6 => Kind::Escaped,
-            7 => Kind::Object,
-            8 => Kind::Array,
-            _ => Kind::Absent,
-        }
+        const KINDS: [Kind; 16] = {
+            use Kind::*;
+            [Absent, Null, False, True, Number, String, Escaped, Object, Array, Absent, Absent, Absent, Absent, Absent, Absent, Absent]
+        };
+        KINDS[bits as usize & 15]
     }
 }
 
