@@ -55,8 +55,9 @@ func New(config Config) (Engine, error) {
 	}
 	ctx := context.Background()
 	e.runtime = e.newRuntime(ctx, e.cache)
-	kind, err := kindOf(ctx, e.runtime)
-	if err != nil {
+	probe := e.newRuntime(ctx, nil)
+	kind, err := kindOf(ctx, probe)
+	if err = errors.Join(err, probe.Close(ctx)); err != nil {
 		return nil, errors.Join(fmt.Errorf("start engine: %w", err), e.Close(ctx))
 	}
 	e.kind = kind

@@ -255,7 +255,7 @@ func (in *instance) Close(ctx context.Context) error {
 		in.mod = nil
 	}
 	if in.region != nil {
-		in.region.Free()
+		in.program.regions.give(in.region)
 		in.region = nil
 	}
 	if err != nil {

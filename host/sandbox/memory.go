@@ -24,7 +24,6 @@ type region struct {
 	owner    *regions
 	reserved []byte
 	used     []byte
-	free     bool
 }
 
 // take returns a memory of zeros.
@@ -34,7 +33,6 @@ func (r *regions) take() (*region, error) {
 	if n := len(r.idle); n > 0 {
 		m := r.idle[n-1]
 		r.idle = r.idle[:n-1]
-		m.free = false
 		return m, nil
 	}
 	reserved, err := reserve(r.size)
@@ -44,7 +42,7 @@ func (r *regions) take() (*region, error) {
 	return &region{owner: r, reserved: reserved}, nil
 }
 
-// close gives the idle regions back to the system; those in use follow when they are freed.
+// close gives the idle regions back to the system; those in use follow when they are given back.
 func (r *regions) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,20 +63,19 @@ func (m *region) Reallocate(size uint64) []byte {
 	return m.used
 }
 
-// Free takes the memory from the guest. It may be called twice: by wazero and by the instance.
-func (m *region) Free() {
-	r := m.owner
+// Free is for wazero, which calls it when a module is closed. The region is given back by its instance, once: by then
+// another instance may have it.
+func (*region) Free() {}
+
+// give takes a region back that no guest uses any more.
+func (r *regions) give(m *region) {
+	touched := len(m.used)
+	m.used = nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m.free {
-		return
-	}
-	touched := len(m.used)
-	m.used, m.free = nil, true
 	if !r.closed && len(r.idle) < maxIdle && reset(m.reserved[:touched]) {
 		r.idle = append(r.idle, m)
 		return
 	}
 	release(m.reserved)
-	m.reserved = nil
 }
