@@ -15,8 +15,8 @@ import (
 // positionVersion is the version of Extra.
 const positionVersion = 1
 
-// place is a point in a file: Off counts its decoded bytes, Line its lines (csv and parquet: rows) before that point.
-// Parquet has no use for Off.
+// place is a point in a file: Off counts its decoded bytes, Line its lines (csv and parquet: rows) before that point. In
+// Parquet, where rows have no bytes of their own, Off is their share of the footer's uncompressed size.
 type place struct {
 	Off  int64 `json:"offset"`
 	Line int64 `json:"line"`

@@ -70,7 +70,7 @@ func (s *Source) readLines(in *partReader, p *part, rec *abi.Record, to source.W
 		}
 		rec.Offset = number
 		if long {
-			rec.Value = line[:min(len(line), cutReject)]
+			rec.Value = line[:min(len(line), cutReject, s.cfg.MaxLine)]
 			if err := to.Reject(rec, RejectTooLarge, "the line is longer than the limit"); err != nil {
 				return err
 			}

@@ -25,13 +25,8 @@ type part struct {
 	EOF bool `json:"eof,omitempty"`
 }
 
-// size is the planned size: decoded bytes of text, rows of Parquet.
-func (p *part) size(f Format) int64 {
-	if f == Parquet {
-		return p.To.Line - p.From.Line
-	}
-	return p.To.Off - p.From.Off
-}
+// size is the planned size in decoded bytes.
+func (p *part) size() int64 { return p.To.Off - p.From.Off }
 
 // Splits cuts a range into one split a file, and large text files into several at ends of lines.
 func (s *Source) Splits(ctx context.Context, r source.Range) ([]source.Split, error) {
@@ -49,7 +44,7 @@ func (s *Source) Splits(ctx context.Context, r source.Range) ([]source.Split, er
 	}
 	var total int64
 	for i := range parts {
-		total += parts[i].size(s.cfg.Format)
+		total += parts[i].size()
 	}
 	piece := max(minPiece, total/pieces)
 	out := make([]source.Split, 0, len(parts))
@@ -63,7 +58,7 @@ func (s *Source) Splits(ctx context.Context, r source.Range) ([]source.Split, er
 			if err != nil {
 				return nil, fmt.Errorf("split: %w", err)
 			}
-			out = append(out, source.Split{Name: cut[j].Path, Size: cut[j].size(s.cfg.Format), Detail: detail})
+			out = append(out, source.Split{Name: cut[j].Path, Size: cut[j].size(), Detail: detail})
 		}
 	}
 	return out, nil

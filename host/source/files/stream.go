@@ -20,7 +20,7 @@ import (
 const (
 	// blockSize is the step in which files are read and cut. Cuts are a pure function of content and this number: it
 	// must not change without a change of the host's semantics.
-	blockSize = 256 << 10
+	blockSize = 128 << 10
 	etagEnd   = 4 << 10
 	// maxWindow is the largest zstd window taken, that of --ultra -22 and --long=27.
 	maxWindow = 128 << 20
