@@ -75,7 +75,8 @@ func Open(ctx context.Context, files durable.Files, dir string, opts Options) (*
 		lock: lock, proven: make(map[string]bool),
 	}
 	if err := l.open(ctx); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		_ = lock.Close() // the first error is the one to tell
+		return nil, err
 	}
 	return l, nil
 }

@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"path"
 	"regexp"
@@ -122,7 +121,7 @@ func withLock(files durable.Files, dir string, opts Options, do func(durable.Obj
 	if err != nil {
 		return ioError("lock", path.Join(dir, lockFile), err)
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
+	defer func() { err = firstOf(err, ioError("unlock", lockFile, lock.Close())) }()
 	unique := opts.Unique
 	if unique == nil {
 		unique = durable.Unique

@@ -110,6 +110,26 @@ func look(ctx context.Context, files durable.Files, dir string) (*dirView, error
 	return v, nil
 }
 
+// lookSteady is look while a job may be writing: it looks until nothing has changed meanwhile.
+func lookSteady(ctx context.Context, files durable.Files, dir string) (*dirView, error) {
+	v, err := look(ctx, files, dir)
+	for range steadyTries {
+		if err != nil {
+			return nil, err
+		}
+		var again *dirView
+		again, err = look(ctx, files, dir)
+		if err == nil && again.offsets.last() == v.offsets.last() && again.commits.last() == v.commits.last() && again.floor == v.floor {
+			return again, nil
+		}
+		v = again
+	}
+	return v, err
+}
+
+// steadyTries bounds how often a directory that keeps changing is looked at.
+const steadyTries = 10
+
 // lookAt checks the kind of one entry of the checkpoint directory.
 func (v *dirView) lookAt(e durable.Info) {
 	wantDir := false
