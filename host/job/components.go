@@ -182,7 +182,7 @@ func describeLimits() Field {
 		Name: "limits", Type: TypeObject, Doc: "What the module may use.", Example: "{memory: 64MiB, fuel: {call: 50000000, record: 2000000}}",
 		Fields: []Field{
 			{
-				Name: "memory", Type: TypeSize, Default: "64MiB", Min: 64 * kib, Max: 4 * gib, Example: "64MiB",
+				Name: "memory", Type: TypeSize, Default: "64MiB", Min: 64 * kib, Max: 2 * gib, Example: "64MiB",
 				Doc: "Linear memory of one instance, a multiple of 64KiB.",
 			},
 			{

@@ -121,22 +121,27 @@ func (c *mistakes) errors(file string) *Errors {
 
 // closest returns the quoted candidate that word was probably meant to be, or "".
 func closest(word string, candidates []string) string {
+	if s := Suggest(word, candidates); s != "" {
+		return strconv.Quote(s)
+	}
+	return ""
+}
+
+// Suggest returns the candidate that word was probably meant to be, by edit distance, or "".
+func Suggest(word string, candidates []string) string {
 	if len(word) > 64 {
 		return ""
 	}
 	best, bound := "", len(word)/3+1
 	for _, c := range candidates {
 		if strings.EqualFold(c, word) {
-			return strconv.Quote(c)
+			return c
 		}
 		if d := distance(strings.ToLower(word), strings.ToLower(c)); d <= bound && d < len(c) {
 			best, bound = c, d-1
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return strconv.Quote(best)
+	return best
 }
 
 // distance is the number of insertions, deletions, substitutions and swaps of neighbours between two words (optimal

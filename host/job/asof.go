@@ -1,0 +1,133 @@
+package job
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+)
+
+// AsOf returns the job as it was under an earlier revision, as far as output depends on it: lanes, source formats,
+// transforms with the modules that the checkpoint keeps, what feeds the sinks, the error policy. Paths and connections are
+// those of j. A sink must still be there and have the form it had: what it wrote and what it will write must fit together.
+func (j *Job) AsOf(canonical []byte) (*Job, error) {
+	var r revision
+	if err := json.Unmarshal(canonical, &r); err != nil {
+		return nil, fmt.Errorf("read the revision: %w", err)
+	}
+	old := *j
+	old.Lanes = r.Lanes
+	old.Errors = ErrorPolicy(r.Errors)
+	var err error
+	if old.Sources, err = j.sourcesAsOf(&r); err != nil {
+		return nil, err
+	}
+	old.Transforms = nil
+	for _, t := range r.Transforms {
+		was, err := t.transform()
+		if err != nil {
+			return nil, err
+		}
+		old.Transforms = append(old.Transforms, was)
+	}
+	old.Sinks, err = j.sinksAsOf(&r)
+	return &old, err
+}
+
+func (j *Job) sourcesAsOf(r *revision) ([]Source, error) {
+	var out []Source
+	for i := range j.Sources {
+		s := j.Sources[i]
+		was, ok := r.Sources[s.Name]
+		if !ok {
+			continue
+		}
+		now := reviseSource(&s)
+		now.EventTime, was.EventTime = nil, nil
+		if !reflect.DeepEqual(now, was) {
+			return nil, fmt.Errorf("source %s has another format than it had", s.Name)
+		}
+		s.EventTime = nil
+		if e := r.Sources[s.Name].EventTime; e != nil {
+			s.EventTime = &EventTime{JSON: e.JSON, Unit: e.Unit, Lateness: time.Duration(e.LatenessMS) * time.Millisecond}
+		}
+		out = append(out, s)
+	}
+	if len(out) != len(r.Sources) {
+		return nil, errors.New("a source that it read is no longer in the job")
+	}
+	return out, nil
+}
+
+func (t *revisionTransform) transform() (Transform, error) {
+	out := Transform{Name: t.Name, Config: t.Config, Module: Module{Ref: "sha256:" + t.Module, SHA256: t.Module}, Limits: Limits(t.Limits)}
+	for i, ref := range t.From {
+		in := inputOf(ref)
+		if i < len(t.KeyBy) && t.KeyBy[i] != nil {
+			k := KeyBy(*t.KeyBy[i])
+			in.KeyBy = &k
+		}
+		out.From = append(out.From, in)
+	}
+	if len(out.From) == 0 {
+		return out, fmt.Errorf("transform %s has no input", t.Name)
+	}
+	return out, nil
+}
+
+// inputOf reads a reference that a revision holds: name or name.port.
+func inputOf(ref string) Input {
+	for i := range len(ref) {
+		if ref[i] == '.' {
+			return Input{Name: ref[:i], Port: ref[i+1:]}
+		}
+	}
+	return Input{Name: ref}
+}
+
+func (j *Job) sinksAsOf(r *revision) ([]Sink, error) {
+	was := map[string]revisionSink{}
+	for _, s := range r.Sinks {
+		was[s.Name] = s
+	}
+	var out []Sink
+	for i := range j.Sinks {
+		s := j.Sinks[i]
+		old, ok := was[s.Name]
+		now := reviseSink(&s)
+		if !ok {
+			return nil, fmt.Errorf("sink %s was not there", s.Name)
+		}
+		delete(was, s.Name)
+		now.From, old.From = nil, nil
+		if !sameSink(now, old) {
+			return nil, fmt.Errorf("sink %s has another schema or layout than it had", s.Name)
+		}
+		s.From = nil
+		for _, ref := range refsOf(r, s.Name) {
+			s.From = append(s.From, inputOf(ref))
+		}
+		out = append(out, s)
+	}
+	for name := range was {
+		return nil, fmt.Errorf("sink %s is no longer in the job", name)
+	}
+	return out, nil
+}
+
+// sameSink compares the canonical texts: null and absent lists are the same.
+func sameSink(a, b revisionSink) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+func refsOf(r *revision, sink string) []string {
+	for _, s := range r.Sinks {
+		if s.Name == sink {
+			return s.From
+		}
+	}
+	return nil
+}
