@@ -1,10 +1,11 @@
-/* guest.h: what the C guests of the kit share. It uses only the layouts of wasmill.h: the kit must not depend on how the
+/* guest.h: what the C guests of the kit share. It uses only the layouts of the C SDK: the kit must not depend on how the
  * SDK works. OWN_ALLOC and OWN_INIT leave the export to the guest. */
 #ifndef GUEST_H
 #define GUEST_H
 
-#define WASMILL_LAYOUT_ONLY
-#include "../../sdk/c/wasmill.h"
+#include "../../sdk/c/wasmill_abi.h"
+
+#include <stdbool.h>
 
 typedef uint32_t u32;
 

@@ -1,194 +1,765 @@
 /* wasmill.h: write a Wasmill transform in C. ABI 1.
  *
- * One header, C11, no dependencies: neither libc nor any other library is needed, either may be used. README.md in this
- * folder holds a complete example and the build command; abi/README.md is the specification of every layout below.
+ * The one header to include; wasmill_abi.h lies beside it. C11, no dependencies: neither libc nor any other library is
+ * needed, either may be used. README.md in this folder holds a complete example and the build command.
  *
- * Memory: bytes of an input record are valid until the handler returns; everything written with the wm_put functions is
- * copied into a fixed arena that is handed to the host when it is full and at the end of each call. Every input value is
- * followed by at least 16 readable bytes, on which the scanner relies.
+ * Memory: the bytes of an input record are valid until the handlers of its frame have run; everything written with the
+ * wm_put functions is copied into a fixed arena that is handed to the host when it is full and at the end of each call.
+ * Names with two underscores are the header's own.
  */
 #ifndef WASMILL_H
 #define WASMILL_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #ifdef __wasm_simd128__
 #include <wasm_simd128.h>
 #endif
 
-/* ---- layouts ------------------------------------------------------------------------------------------------------ */
+#include "wasmill_abi.h"
 
-enum {
-    WM_FIRST = 1, /* frame flags: the lane's first frame */
-    WM_LAST = 2,  /* the lane's end, a frame of its own without records */
+#ifndef WM_ARENA
+#define WM_ARENA 262144 /* bytes of output that are collected before they go to the host */
+#endif
+#ifndef WM_PENDING
+#define WM_PENDING 1024 /* records likewise */
+#endif
 
-    WM_RECORD = 0, /* kinds of records */
-    WM_EVENT_TIMER = 1,
-    WM_PROCESSING_TIMER = 2,
-    WM_DEAD_LETTER = 16,
-    WM_FAIL = 17,
+#define WM__INLINE static inline __attribute__((always_inline))
+#define WM__SLOW static __attribute__((noinline, unused))
 
-    WM_HAS_EVENT_TIME = 1, /* record flags */
-    WM_NOT_JSON = 2,       /* input only: the value is not one JSON text in UTF-8 */
-
-    WM_DEBUG = 0, /* log levels */
-    WM_INFO = 1,
-    WM_WARN = 2,
-    WM_ERROR = 3,
-};
-
-#define WM_NO_INDEX 0xffffffffu /* index of what stems from no input; progress that is not set */
-
-/* Kinds of a JSON value. */
-typedef enum {
-    WM_ABSENT,
-    WM_NULL,
-    WM_FALSE,
-    WM_TRUE,
-    WM_NUMBER,  /* its exact text */
-    WM_STRING,  /* without quotes, no escapes in it */
-    WM_ESCAPED, /* without quotes, with escapes */
-    WM_OBJECT,
-    WM_ARRAY,
-} wm_kind;
-
+/* Bytes somewhere. A null key or value has p = NULL. */
 typedef struct {
-    uint32_t magic; /* "WMF1" */
-    uint16_t version;
-    uint16_t flags;
-    uint32_t header_len;
-    uint32_t total;
+    const char *p;
+    uint32_t n;
+} wm_slice;
+
+/* A JSON value: its text as it stands in the input, of a string what is between the quotes. */
+typedef struct {
+    const char *p;
+    uint32_t n;
+    wm_kind kind;
+} wm_value;
+
+/* WM_S("text"): a string literal as a slice. */
+#define WM_S(literal) ((wm_slice){"" literal, sizeof(literal) - 1})
+
+/* What a transform consists of. A handler answers 0, or wm_error(..) to fail the whole chunk. All but record may be left out. */
+typedef struct {
+    int (*init)(wm_slice config);      /* once, with the config as canonical JSON; it stays valid and wm_find may read it */
+    int (*record)(const wm_record *r); /* each record, in order */
+    int (*timer)(const wm_record *r);  /* each timer that is due; it has no fields */
+    int (*last)(void);                 /* at the lane's end */
+} wm_handlers;
+
+/* WM_TRANSFORM(.record = on_record, .last = on_last); makes the module's exports. Once per module. */
+#define WM_TRANSFORM(...)                                                                                                \
+    static const wm_handlers wm__handlers = {__VA_ARGS__};                                                               \
+    WM_EXPORT("wasmill_alloc") void *wm__export_alloc(uint32_t n) { return wm__alloc(n); }                               \
+    WM_EXPORT("wasmill_init") int wm__export_init(const char *p, uint32_t n, uint32_t max_frame) {                       \
+        return (void)max_frame, wm__handlers.init ? wm__handlers.init(wm__keep_config(p, n)) : 0;                        \
+    }                                                                                                                    \
+    WM_EXPORT("wasmill_batch") int wm__export_batch(wm_frame *f, uint32_t n) {                                           \
+        return (void)n, wm__run(f, &wm__handlers);                                                                       \
+    }                                                                                                                    \
+    _Static_assert(1, "")
+
+typedef uint64_t wm__u64 __attribute__((aligned(1), may_alias));
+typedef uint32_t wm__u32 __attribute__((aligned(1), may_alias));
+
+static struct {
+    wm_frame *frame; /* NULL outside wasmill_batch */
+    char *base, *end;
+    char *done;  /* end of the bytes of finished records */
+    char *at;    /* where the next byte goes */
+    char *value; /* where the value of the record under construction begins */
     uint32_t count;
-    uint32_t records; /* address */
-    uint32_t stride;
-    uint32_t nfields;
-    uint64_t batch;
-    int64_t batch_time; /* this and all times: microseconds since 1970 */
-    int64_t late_watermark;
-    int64_t watermark; /* 0: none yet */
-    uint64_t seed[2];
-    uint32_t lane;
-    uint32_t chunk;
-    uint64_t fuel;
-    uint32_t progress;   /* written by the guest: index of the record it is at */
-    uint32_t error_text; /* written by the guest: address and length */
-    uint32_t error_len;
-    uint32_t zero[5];
-} wm_frame;
+    wm_record rec; /* the record under construction */
+} wm__;
+static wm_record wm__pending[WM_PENDING];
+static char wm__bytes[WM_ARENA];
 
+WM__INLINE const void *wm__ptr(uint32_t address) { return (const void *)(uintptr_t)address; }
+WM__INLINE uint32_t wm__address(const void *p) { return (uint32_t)(uintptr_t)p; }
+
+/* ---- memory ------------------------------------------------------------------------------------------------------- */
+
+WM__SLOW void *wm__grow(uint32_t n) {
+    size_t page = __builtin_wasm_memory_grow(0, (n + 65535) / 65536);
+    if (page == (size_t)-1) __builtin_trap();
+    return (void *)(page * 65536);
+}
+
+/* wm_keep gives n bytes that are never freed, 16-aligned and zero. For init: what a lane takes is gone with the lane. */
+WM__SLOW void *wm_keep(uint32_t n) {
+    static char *at, *end;
+    n = (n + 15) & ~15u;
+    if (n > (uint32_t)(end - at)) {
+        at = wm__grow(n);
+        end = at + ((n + 65535) & ~65535u);
+    }
+    at += n;
+    return at - n;
+}
+
+/* The arena for frames; a record that needs more than max_frame gets one of its own. */
+WM__SLOW void *wm__alloc(uint32_t n) {
+    static char arena[262288 + 16] __attribute__((aligned(16)));
+    static char *large;
+    static uint32_t large_size;
+    if (n <= sizeof arena) return arena;
+    if (n > large_size) {
+        large = wm__grow(n);
+        large_size = (n + 65535) & ~65535u;
+    }
+    return large;
+}
+
+/* wm__copy copies n bytes that do not overlap, reading none beyond them. */
+WM__INLINE void wm__copy(char *to, const char *from, uint32_t n) {
+    if (n > 256) {
+        __builtin_memcpy(to, from, n);
+        return;
+    }
+    if (n >= 8) {
+        for (uint32_t i = 0; i + 8 < n; i += 8) *(wm__u64 *)(to + i) = *(const wm__u64 *)(from + i);
+        *(wm__u64 *)(to + n - 8) = *(const wm__u64 *)(from + n - 8);
+    } else if (n >= 4) {
+        uint32_t head = *(const wm__u32 *)from;
+        *(wm__u32 *)(to + n - 4) = *(const wm__u32 *)(from + n - 4);
+        *(wm__u32 *)to = head;
+    } else {
+        for (uint32_t i = 0; i < n; i++) to[i] = from[i];
+    }
+}
+
+WM__INLINE bool wm__same(const char *a, const char *b, uint32_t n) {
+    if (n >= 8) {
+        for (uint32_t i = 0; i + 8 < n; i += 8)
+            if (*(const wm__u64 *)(a + i) != *(const wm__u64 *)(b + i)) return false;
+        return *(const wm__u64 *)(a + n - 8) == *(const wm__u64 *)(b + n - 8);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (a[i] != b[i]) return false;
+    return true;
+}
+
+WM__INLINE bool wm_same(wm_slice a, wm_slice b) { return a.n == b.n && wm__same(a.p, b.p, a.n); }
+
+WM__SLOW wm_slice wm__keep_config(const char *p, uint32_t n) {
+    char *kept = wm_keep(n + 16); /* the scanner reads over the end */
+    __builtin_memcpy(kept, p, n);
+    return (wm_slice){kept, n};
+}
+
+/* ---- what the host says ------------------------------------------------------------------------------------------- */
+
+/* wm_context is the frame's header: batch, times, watermark, lane. Only inside the handlers record, timer and last. */
+WM__INLINE const wm_frame *wm_context(void) { return wm__.frame; }
+
+WM__INLINE void wm_log(int level, wm_slice text) { wm_host_log((uint32_t)level, text.p, text.n); }
+
+/* wm_error says why and answers 1: "return wm_error(WM_S("no such currency"));". The text must outlive the call. */
+WM__SLOW int wm_error(wm_slice text) {
+    if (!wm__.frame) {
+        wm_log(WM_ERROR, text);
+        return 1;
+    }
+    wm__.frame->error_text = wm__address(text.p);
+    wm__.frame->error_len = text.n;
+    return 1;
+}
+
+WM__INLINE wm_slice wm__slice(uint32_t p, int32_t n) {
+    return n < 0 ? (wm_slice){0, 0} : (wm_slice){wm__ptr(p), (uint32_t)n};
+}
+WM__INLINE wm_slice wm_key_of(const wm_record *r) { return wm__slice(r->key, r->key_len); }
+WM__INLINE wm_slice wm_value_of(const wm_record *r) { return wm__slice(r->value, r->value_len); }
+
+/* wm_header_of finds the last header of that name; false when there is none. */
+WM__SLOW bool wm_header_of(const wm_record *r, wm_slice name, wm_slice *value) {
+    const wm_header *h = wm__ptr(r->headers);
+    for (uint32_t i = r->header_count; i-- > 0;) {
+        if (!wm_same(wm__slice(h[i].name, (int32_t)h[i].name_len), name)) continue;
+        *value = wm__slice(h[i].value, h[i].value_len);
+        return true;
+    }
+    return false;
+}
+
+/* wm_field is the i-th field that the manifest names. */
+WM__INLINE wm_value wm_field(const wm_record *r, uint32_t i) {
+    const wm_field_entry *e = (const wm_field_entry *)(r + 1) + i;
+    return (wm_value){wm__ptr(e->ptr), e->len_kind & 0x0fffffff, (wm_kind)(e->len_kind >> 28)};
+}
+
+/* ---- output ------------------------------------------------------------------------------------------------------- */
+
+/* wm_flush hands over what is finished; the batch's end does it by itself. */
+WM__SLOW void wm_flush(void) {
+    if (wm__.count) wm_host_emit(wm__pending, wm__.count, sizeof(wm_record));
+    wm__.count = 0;
+}
+
+/* wm__room makes room for n bytes more of the record under construction, whose bytes move to the arena's beginning. */
+WM__SLOW void wm__room(uint32_t n) {
+    wm_flush();
+    char *from = wm__.done, *to = wm__.base;
+    uint32_t used = (uint32_t)(wm__.at - from);
+    if (n > 0x20000000 || used > 0x20000000) __builtin_trap(); /* far over the host's limit for a record */
+    if (used + n > (uint32_t)(wm__.end - to)) {
+        uint32_t size = (2 * (used + n) + 65535) & ~65535u;
+        to = wm__grow(size);
+        wm__.end = to + size;
+    }
+    __builtin_memmove(to, from, used);
+    uint32_t key = wm__.rec.key - wm__address(from);
+    if (wm__.rec.key_len > 0 && key < used) wm__.rec.key = wm__address(to) + key;
+    wm__.base = wm__.done = to;
+    wm__.value = to + (wm__.value - from);
+    wm__.at = to + used;
+}
+
+/* wm__need answers where n bytes may be written. */
+WM__INLINE char *wm__need(uint32_t n) {
+    if (n > (uint32_t)(wm__.end - wm__.at)) wm__room(n);
+    return wm__.at;
+}
+
+WM__INLINE void wm__add(const wm_record *r) {
+    if (wm__.count == WM_PENDING) wm_flush();
+    wm__pending[wm__.count++] = *r;
+}
+
+/* wm_pass emits an input record as it is, to a port: its position among the manifest's outputs. */
+WM__INLINE void wm_pass(const wm_record *r, uint16_t port) {
+    if (wm__.count == WM_PENDING) wm_flush();
+    wm_record *o = &wm__pending[wm__.count++];
+    *o = *r;
+    o->kind = WM_RECORD;
+    o->port = port;
+}
+
+/* wm_begin starts an output record for a port with key, headers, event time and index of r; r may be NULL. The wm_put
+ * functions then write its value and wm_end finishes it. What wm_begin answers may be changed until then; what its
+ * addresses point to must stay until the handlers of this frame have run. A record begun and not ended is forgotten. */
+WM__INLINE wm_record *wm_begin(const wm_record *r, uint16_t port) {
+    wm__.at = wm__.value = wm__.done;
+    wm__.rec = r ? *r : (wm_record){.key_len = -1, .index = WM_NO_INDEX};
+    wm__.rec.kind = WM_RECORD;
+    wm__.rec.port = port;
+    wm__.rec.partition = 0;
+    return &wm__.rec;
+}
+
+/* wm_as_key makes what was written since wm_begin the record's key. */
+WM__INLINE void wm_as_key(void) {
+    wm__.rec.key = wm__address(wm__.value);
+    wm__.rec.key_len = (int32_t)(wm__.at - wm__.value);
+    wm__.value = wm__.at;
+}
+
+WM__INLINE void wm_end(void) {
+    wm__.rec.value = wm__address(wm__.value);
+    wm__.rec.value_len = (int32_t)(wm__.at - wm__.value);
+    wm__.done = wm__.at;
+    wm__add(&wm__.rec);
+}
+
+/* wm_end_null finishes a record whose value is null: a tombstone. */
+WM__INLINE void wm_end_null(void) {
+    wm__.rec.value_len = -1;
+    wm__.done = wm__.at = wm__.value;
+    wm__add(&wm__.rec);
+}
+
+WM__INLINE void wm_put(const char *p, uint32_t n) {
+    wm__copy(wm__need(n), p, n);
+    wm__.at += n;
+}
+WM__INLINE void wm_put_slice(wm_slice s) { wm_put(s.p, s.n); }
+
+/* WM_PUT("text") writes a string literal. */
+#define WM_PUT(literal) wm_put("" literal, sizeof(literal) - 1)
+
+WM__SLOW int wm__verdict(const wm_record *r, uint8_t kind, int32_t code, wm_slice reason) {
+    wm_begin(NULL, 0);
+    wm__.rec.kind = kind;
+    wm__.rec.partition = code;
+    wm__.rec.index = r->index;
+    wm_put_slice(reason);
+    wm_end();
+    return 0;
+}
+
+/* wm_dead sends an input to the dead letters, wm_fail makes it fail by the job's error policy. A code >= 0 of your own and
+ * a reason for people. They answer 0: "return wm_dead(r, 1, WM_S("no amount"));". */
+WM__INLINE int wm_dead(const wm_record *r, int32_t code, wm_slice reason) {
+    return wm__verdict(r, WM_DEAD_LETTER, code, reason);
+}
+WM__INLINE int wm_fail(const wm_record *r, int32_t code, wm_slice reason) {
+    return wm__verdict(r, WM_FAIL, code, reason);
+}
+
+WM__INLINE int wm__run(wm_frame *f, const wm_handlers *h) {
+    wm__.frame = f;
+    if (!wm__.base) {
+        wm__.base = wm__bytes;
+        wm__.end = wm__bytes + sizeof wm__bytes;
+    }
+    wm__.at = wm__.value = wm__.done = wm__.base;
+    int status = 0;
+    uint32_t at = f->records, stride = f->stride;
+    for (uint32_t left = f->count; left && !status; left--, at += stride) {
+        const wm_record *r = wm__ptr(at);
+        f->progress = r->index;
+        if (r->kind == WM_RECORD) status = h->record(r);
+        else if (h->timer) status = h->timer(r);
+    }
+    if (!status && f->flags & WM_LAST && h->last) status = h->last();
+    if (!status) wm_flush();
+    wm__.frame = NULL;
+    return status;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------------------ */
+
+/* wm_div_round is a / b rounded half away from zero. b is not 0, and the result fits. */
+WM__INLINE int64_t wm_div_round(int64_t a, int64_t b) {
+    uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+    uint64_t q = x / y, rest = x % y;
+    if (rest >= y - rest) q++;
+    return (int64_t)((a < 0) != (b < 0) ? 0 - q : q);
+}
+
+/* wm__decimal_any reads any decimal text; the ordinary ones take the short way in wm__decimal. */
+WM__SLOW bool wm__decimal_any(const char *p, uint32_t n, int32_t scale, int64_t *out, bool *exact) {
+    bool negative = n && *p == '-', point = false;
+    p += negative, n -= negative;
+    uint32_t m = 0, whole = 0, digits = 0;
+    for (; m < n && (p[m] | 32) != 'e'; m++) {
+        if (p[m] == '.') {
+            if (point || !digits) return false;
+            point = true;
+            continue;
+        }
+        if ((uint8_t)(p[m] - '0') > 9) return false;
+        digits++, whole += !point;
+    }
+    if (!digits || p[m - 1] == '.') return false;
+    int64_t exponent = 0;
+    if (m < n) {
+        uint32_t i = m + 1;
+        bool minus = i < n && p[i] == '-';
+        if (i < n && (p[i] == '-' || p[i] == '+')) i++;
+        if (i == n) return false;
+        for (; i < n; i++) {
+            uint8_t d = (uint8_t)(p[i] - '0');
+            if (d > 9) return false;
+            if (exponent < 1000000000) exponent = exponent * 10 + d;
+        }
+        if (minus) exponent = -exponent;
+    }
+    int64_t keep = (int64_t)whole + scale + exponent, seen = 0;
+    uint64_t v = 0;
+    bool up = false;
+    *exact = true;
+    for (uint32_t i = 0; i < m; i++) {
+        if (p[i] == '.') continue;
+        uint8_t d = (uint8_t)(p[i] - '0');
+        if (seen < keep) {
+            if (v > (UINT64_MAX - d) / 10) return false;
+            v = v * 10 + d;
+        } else {
+            if (seen == keep) up = d >= 5;
+            if (d) *exact = false;
+        }
+        seen++;
+    }
+    for (; v && seen < keep; seen++) {
+        if (v > UINT64_MAX / 10) return false;
+        v *= 10;
+    }
+    v += up;
+    if (up && !v) return false;
+    if (v > (uint64_t)INT64_MAX + negative) return false;
+    *out = (int64_t)(negative ? 0 - v : v);
+    return true;
+}
+
+WM__INLINE bool wm__decimal(const char *p, uint32_t n, int32_t scale, int64_t *out, bool *exact) {
+    if (n > 18 || scale < 0 || n + (uint32_t)scale > 18) return wm__decimal_any(p, n, scale, out, exact);
+    uint32_t i = n && *p == '-', first = i;
+    uint64_t v = 0;
+    uint8_t d;
+    for (; i < n && (d = (uint8_t)(p[i] - '0')) <= 9; i++) v = v * 10 + d;
+    if (i == first) return false;
+    int32_t left = scale;
+    bool up = false, all = true;
+    if (i < n && p[i] == '.') {
+        if (++i == n) return false;
+        for (; i < n && left && (d = (uint8_t)(p[i] - '0')) <= 9; i++, left--) v = v * 10 + d;
+        if (i < n && (d = (uint8_t)(p[i] - '0')) <= 9) {
+            up = d >= 5;
+            for (; i < n && (d = (uint8_t)(p[i] - '0')) <= 9; i++) all = all && !d;
+        }
+    }
+    if (i != n) return wm__decimal_any(p, n, scale, out, exact);
+    for (; left; left--) v *= 10;
+    v += up;
+    *exact = all;
+    *out = first ? -(int64_t)v : (int64_t)v;
+    return true;
+}
+
+/* wm_scaled is a JSON number times 10^scale, exactly from its text, rounded half away from zero: 1.005 with scale 2 is 101.
+ * False when v is no number or the result does not fit 64 bits. */
+WM__INLINE bool wm_scaled(wm_value v, int32_t scale, int64_t *out) {
+    bool exact;
+    return v.kind == WM_NUMBER && wm__decimal(v.p, v.n, scale, out, &exact);
+}
+
+/* wm_integer is a JSON number that is whole, as 12, 1.20e1 and 12.0 are. False for anything else. */
+WM__INLINE bool wm_integer(wm_value v, int64_t *out) {
+    bool exact;
+    return v.kind == WM_NUMBER && wm__decimal(v.p, v.n, 0, out, &exact) && exact;
+}
+
+/* wm__digits writes v with at least min digits before end and answers where it begins. */
+WM__INLINE char *wm__digits(char *end, uint64_t v, uint32_t min) {
+    char *p = end;
+    while (v > UINT32_MAX) {
+        uint64_t q = v / 10;
+        *--p = (char)('0' + (v - q * 10));
+        v = q;
+    }
+    for (uint32_t w = (uint32_t)v; w; ) {
+        uint32_t q = (uint32_t)((uint64_t)w * 0xcccccccdu >> 35);
+        *--p = (char)('0' + (w - q * 10));
+        w = q;
+    }
+    while ((uint32_t)(end - p) < min) *--p = '0';
+    return p;
+}
+
+/* wm_put_int writes an integer. */
+WM__INLINE void wm_put_int(int64_t v) {
+    char text[20], *p = wm__digits(text + 20, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, 1);
+    if (v < 0) *--p = '-';
+    wm_put(p, (uint32_t)(text + 20 - p));
+}
+
+/* wm_put_scaled writes v / 10^scale with exactly scale digits behind the point: 5 with scale 2 is 0.05. scale is 0 to 18. */
+WM__INLINE void wm_put_scaled(int64_t v, uint32_t scale) {
+    char text[24], *p = wm__digits(text + 23, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, scale + 1);
+    uint32_t n = (uint32_t)(text + 23 - p);
+    char *to = wm__need(24);
+    if (v < 0) *to++ = '-';
+    wm__copy(to, p, n - scale);
+    to += n - scale;
+    if (scale) {
+        *to++ = '.';
+        wm__copy(to, p + n - scale, scale);
+        to += scale;
+    }
+    wm__.at = to;
+}
+
+/* ---- reading JSON ------------------------------------------------------------------------------------------------- */
+
+/* The scanner wants JSON, which a record has whose flag WM_NOT_JSON is not set, and 16 readable bytes behind it. Of other
+ * text it makes no sense, but it ends and stays inside. */
+
+#ifdef __wasm_simd128__
+#define WM__STEP 16
+#define WM__EACH(c) wasm_i8x16_splat(c)
+typedef v128_t wm__block;
+typedef uint32_t wm__mask;
+WM__INLINE wm__block wm__load(const char *p) { return wasm_v128_load(p); }
+WM__INLINE wm__block wm__is(wm__block b, char c) { return wasm_i8x16_eq(b, WM__EACH(c)); }
+WM__INLINE wm__block wm__or(wm__block a, wm__block b) { return wasm_v128_or(a, b); }
+WM__INLINE wm__block wm__below_space(wm__block b) { return wasm_u8x16_lt(b, WM__EACH(' ')); }
+WM__INLINE wm__mask wm__hits(wm__block b) { return wasm_i8x16_bitmask(b); }
+WM__INLINE uint32_t wm__first(wm__mask m) { return (uint32_t)__builtin_ctz(m); }
+#else
+/* 8 bytes a step: a hit sets the top bit of its byte; bits above the first hit may be wrong, which nobody looks at. */
+#define WM__STEP 8
+#define WM__EACH(c) (0x0101010101010101u * (uint8_t)(c))
+typedef uint64_t wm__block;
+typedef uint64_t wm__mask;
+WM__INLINE wm__block wm__load(const char *p) { return *(const wm__u64 *)p; }
+WM__INLINE wm__block wm__zero(wm__block x) { return (x - WM__EACH(1)) & ~x & WM__EACH(0x80); }
+WM__INLINE wm__block wm__is(wm__block b, char c) { return wm__zero(b ^ WM__EACH(c)); }
+WM__INLINE wm__block wm__or(wm__block a, wm__block b) { return a | b; }
+WM__INLINE wm__block wm__below_space(wm__block b) { return (b - WM__EACH(' ')) & ~b & WM__EACH(0x80); }
+WM__INLINE wm__mask wm__hits(wm__block b) { return b; }
+WM__INLINE uint32_t wm__first(wm__mask m) { return (uint32_t)__builtin_ctzll(m) / 8; }
+#endif
+
+WM__INLINE const char *wm__blanks(const char *p, const char *end) {
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')) p++;
+    return p;
+}
+
+/* wm__quote finds the quote that ends the string at p, end when there is none. */
+WM__INLINE const char *wm__quote(const char *p, const char *end, wm_kind *kind) {
+    *kind = WM_STRING;
+    while (p < end) {
+        wm__block b = wm__load(p);
+        wm__mask m = wm__hits(wm__or(wm__is(b, '"'), wm__is(b, '\\')));
+        if (!m) {
+            p += WM__STEP;
+            continue;
+        }
+        p += wm__first(m);
+        if (p >= end) break;
+        if (*p == '"') return p;
+        *kind = WM_ESCAPED;
+        p += 2;
+    }
+    return end;
+}
+
+/* wm__close finds the end of the object or array at p, NULL when there is none. */
+WM__SLOW const char *wm__close(const char *p, const char *end) {
+    uint32_t depth = 0;
+    while (p < end) {
+        wm__block b = wm__load(p), low = wm__or(b, WM__EACH(0x20)); /* [ and { differ in this bit, as do ] and } */
+        wm__mask m = wm__hits(wm__or(wm__is(b, '"'), wm__or(wm__is(low, '{'), wm__is(low, '}'))));
+        if (!m) {
+            p += WM__STEP;
+            continue;
+        }
+        p += wm__first(m);
+        if (p >= end) break;
+        char c = *p++;
+        if (c == '"') {
+            wm_kind kind;
+            p = wm__quote(p, end, &kind) + 1;
+        } else if ((c | 0x20) == '{') {
+            depth++;
+        } else if (--depth == 0) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* wm__any reads the value at p and answers what follows it, NULL when there is none. */
+WM__INLINE const char *wm__any(const char *p, const char *end, wm_value *v) {
+    if (p >= end) return NULL;
+    char c = *p;
+    if (c == '"') {
+        v->p = p + 1;
+        const char *quote = wm__quote(v->p, end, &v->kind);
+        if (quote >= end) return NULL;
+        v->n = (uint32_t)(quote - v->p);
+        return quote + 1;
+    }
+    const char *from = p;
+    if (c == '{' || c == '[') {
+        v->kind = c == '{' ? WM_OBJECT : WM_ARRAY;
+        p = wm__close(p, end);
+        if (!p) return NULL;
+    } else {
+        v->kind = c == 't' ? WM_TRUE : c == 'f' ? WM_FALSE : c == 'n' ? WM_NULL : WM_NUMBER;
+        if (v->kind == WM_NUMBER && c != '-' && (uint8_t)(c - '0') > 9) return NULL;
+        while (p < end && *p != ',' && *p != '}' && *p != ']' && (uint8_t)*p > ' ') p++;
+    }
+    v->p = from;
+    v->n = (uint32_t)(p - from);
+    return p;
+}
+
+/* A walk over the members of an object or the items of an array. */
 typedef struct {
-    int64_t event_time;
-    int64_t offset;
-    uint32_t key; /* address */
-    int32_t key_len; /* -1: null */
-    uint32_t value;
-    int32_t value_len; /* -1: null */
-    uint32_t headers;
-    uint16_t header_count;
-    uint8_t kind;
-    uint8_t flags;
-    int32_t partition; /* of a dead letter and a fail: the code */
-    uint16_t port;
-    uint16_t input;
-    uint32_t index;
-    uint32_t zero;
-} wm_record;
+    const char *p, *end;
+} wm_scan;
 
-typedef struct {
-    uint32_t ptr;
-    uint32_t len_kind; /* length in the low 28 bits, wm_kind above */
-} wm_field_entry;
+/* wm_scan_open starts a walk over the object or array in text; over nothing when there is none. */
+WM__INLINE wm_scan wm_scan_open(wm_slice text) {
+    const char *end = text.p + text.n, *p = wm__blanks(text.p, end);
+    if (p >= end || (*p | 0x20) != '{') return (wm_scan){end, end};
+    return (wm_scan){wm__blanks(p + 1, end), end};
+}
 
-typedef struct {
-    uint32_t name;
-    uint32_t name_len;
-    uint32_t value;
-    int32_t value_len; /* -1: null */
-} wm_header;
+/* wm_scan_item takes the next item of an array; false at the end. */
+WM__INLINE bool wm_scan_item(wm_scan *s, wm_value *item) {
+    const char *p = wm__any(s->p, s->end, item);
+    if (!p) return s->p = s->end, false;
+    p = wm__blanks(p, s->end);
+    if (p < s->end && *p == ',') p = wm__blanks(p + 1, s->end);
+    s->p = p;
+    return true;
+}
 
-/* State operations. The host functions that take them are part of ABI 1; this header does not import them. */
-enum {
-    WM_GET = 1,
-    WM_SCAN,
-    WM_PUT,
-    WM_DELETE,
-    WM_DELETE_PREFIX,
-    WM_TIMER_SET,
-    WM_TIMER_DELETE,
-    WM_MORE = 1,
-    WM_DESCENDING = 2,
-};
+/* wm_scan_member takes the next member of an object; false at the end. */
+WM__INLINE bool wm_scan_member(wm_scan *s, wm_value *name, wm_value *value) {
+    if (s->p >= s->end || *s->p != '"') return s->p = s->end, false;
+    const char *p = wm__any(s->p, s->end, name);
+    if (p) p = wm__blanks(p, s->end);
+    if (!p || p >= s->end || *p != ':') return s->p = s->end, false;
+    s->p = wm__blanks(p + 1, s->end);
+    return wm_scan_item(s, value);
+}
 
-typedef struct {
-    uint8_t op;
-    uint8_t domain; /* 0 event time, 1 processing time */
-    uint16_t table;
-    uint32_t limit;
-    uint32_t key;
-    uint32_t key_len;
-    uint32_t sub;
-    uint32_t sub_len;
-    uint32_t value;
-    int32_t value_len;
-    int64_t at;
-    uint32_t answer;
-    int32_t answer_len; /* -1: absent */
-    uint32_t count;
-    uint32_t flags;
-} wm_state_op;
+WM__INLINE uint32_t wm__hex4(const char *p) {
+    uint32_t v = 0;
+    for (int i = 0; i < 4; i++) {
+        uint8_t c = (uint8_t)p[i], letter = (uint8_t)((c | 32) - 'a');
+        v = v << 4 | (c <= '9' ? c - '0' : letter + 10u);
+    }
+    return v;
+}
 
-typedef struct {
-    uint32_t sub;
-    uint32_t sub_len;
-    uint32_t value;
-    int32_t value_len;
-} wm_scan_entry;
+/* wm__unescape takes one character of an escaped string and writes its bytes; it answers how many. */
+WM__SLOW uint32_t wm__unescape(const char **at, const char *end, char out[4]) {
+    const char *p = *at;
+    if (*p != '\\' || p + 1 >= end) return *at = p + 1, out[0] = *p, 1;
+    char c = p[1];
+    *at = p + 2;
+    switch (c) {
+    case 'b': return out[0] = '\b', 1;
+    case 'f': return out[0] = '\f', 1;
+    case 'n': return out[0] = '\n', 1;
+    case 'r': return out[0] = '\r', 1;
+    case 't': return out[0] = '\t', 1;
+    case 'u': break;
+    default: return out[0] = c, 1;
+    }
+    if (end - p < 6) return *at = end, out[0] = '?', 1;
+    uint32_t u = wm__hex4(p + 2) & 0xffff;
+    *at = p + 6;
+    if (u >= 0xd800 && u < 0xe000) {
+        uint32_t low = u < 0xdc00 && end - p >= 12 && p[6] == '\\' && p[7] == 'u' ? wm__hex4(p + 8) : 0;
+        bool pair = low >= 0xdc00 && low < 0xe000;
+        u = pair ? 0x10000 + ((u - 0xd800) << 10) + (low - 0xdc00) : 0xfffd;
+        if (pair) *at = p + 12;
+    }
+    if (u < 0x80) return out[0] = (char)u, 1;
+    uint32_t n = u < 0x800 ? 2 : u < 0x10000 ? 3 : 4;
+    for (uint32_t i = n; i-- > 1; u >>= 6) out[i] = (char)(0x80 | (u & 0x3f));
+    out[0] = (char)(0xf00 >> n | u);
+    return n;
+}
 
-#define WM__AT(type, member, offset) _Static_assert(offsetof(type, member) == (offset), #type "." #member)
-WM__AT(wm_frame, flags, 6);
-WM__AT(wm_frame, total, 12);
-WM__AT(wm_frame, nfields, 28);
-WM__AT(wm_frame, batch_time, 40);
-WM__AT(wm_frame, watermark, 56);
-WM__AT(wm_frame, seed, 64);
-WM__AT(wm_frame, lane, 80);
-WM__AT(wm_frame, fuel, 88);
-WM__AT(wm_frame, progress, 96);
-WM__AT(wm_frame, error_len, 104);
-_Static_assert(sizeof(wm_frame) == 128, "frame header");
-WM__AT(wm_record, key, 16);
-WM__AT(wm_record, value_len, 28);
-WM__AT(wm_record, header_count, 36);
-WM__AT(wm_record, kind, 38);
-WM__AT(wm_record, partition, 40);
-WM__AT(wm_record, input, 46);
-WM__AT(wm_record, index, 48);
-_Static_assert(sizeof(wm_record) == 56, "record");
-_Static_assert(sizeof(wm_field_entry) == 8, "field");
-_Static_assert(sizeof(wm_header) == 16, "header entry");
-WM__AT(wm_state_op, limit, 4);
-WM__AT(wm_state_op, at, 32);
-WM__AT(wm_state_op, answer, 40);
-WM__AT(wm_state_op, flags, 52);
-_Static_assert(sizeof(wm_state_op) == 56, "state operation");
-_Static_assert(sizeof(wm_scan_entry) == 16, "scan entry");
+WM__SLOW bool wm__is_escaped(wm_value v, wm_slice s) {
+    uint32_t at = 0;
+    for (const char *p = v.p, *end = v.p + v.n; p < end;) {
+        char c[4];
+        uint32_t n = wm__unescape(&p, end, c);
+        if (n > s.n - at || !wm__same(c, s.p + at, n)) return false;
+        at += n;
+    }
+    return at == s.n;
+}
 
-/* ---- module surface ----------------------------------------------------------------------------------------------- */
+/* wm_is says whether v is the string s; escapes in v are understood. */
+WM__INLINE bool wm_is(wm_value v, wm_slice s) {
+    if (v.kind == WM_STRING) return v.n == s.n && wm__same(v.p, s.p, s.n);
+    return v.kind == WM_ESCAPED && wm__is_escaped(v, s);
+}
 
-#define WM_IMPORT(module, name) __attribute__((import_module(module), import_name(name)))
-#define WM_EXPORT(name) __attribute__((export_name(name), used, visibility("default")))
+/* wm_find_all finds members of an object by name, in one scan; of members with the same name the last one counts. */
+WM__INLINE void wm_find_all(wm_slice object, const wm_slice names[], uint32_t n, wm_value found[]) {
+    for (uint32_t i = 0; i < n; i++) found[i] = (wm_value){0, 0, WM_ABSENT};
+    wm_scan s = wm_scan_open(object);
+    for (wm_value name, value; wm_scan_member(&s, &name, &value);)
+        for (uint32_t i = 0; i < n; i++)
+            if (wm_is(name, names[i])) {
+                found[i] = value;
+                break;
+            }
+}
 
-WM_IMPORT("wasmill_1", "emit") void wm_host_emit(const void *records, uint32_t count, uint32_t stride);
-WM_IMPORT("wasmill_1", "log") void wm_host_log(uint32_t level, const void *text, uint32_t len);
+/* wm_find finds one member of an object. */
+WM__INLINE wm_value wm_find(wm_slice object, wm_slice name) {
+    wm_value found;
+    wm_find_all(object, &name, 1, &found);
+    return found;
+}
 
-/* WM_MANIFEST({"abi": 1, "name": "clean", ...}); writes the manifest into the module. Plain JSON, as it stands. */
-#define WM_MANIFEST(...) WM__MANIFEST_(#__VA_ARGS__)
-#define WM__MANIFEST_(text) __asm__(".section .custom_section.wasmill,\"\",@\n.ascii " WM__QUOTE(text) "\n.text\n")
-#define WM__QUOTE(text) #text
+/* wm_text is a value's text as a slice, for wm_find and wm_scan_open on objects and arrays, and for wm_log. */
+WM__INLINE wm_slice wm_text(wm_value v) { return (wm_slice){v.p, v.n}; }
 
-#ifndef WASMILL_LAYOUT_ONLY
-#endif /* WASMILL_LAYOUT_ONLY */
+/* ---- writing JSON ------------------------------------------------------------------------------------------------- */
+
+/* wm_put_text writes what a string says, without quotes and escapes: for keys. Of another value its text. */
+WM__INLINE void wm_put_text(wm_value v) {
+    if (v.kind != WM_ESCAPED) {
+        wm_put(v.p, v.n);
+        return;
+    }
+    for (const char *p = v.p, *end = v.p + v.n; p < end;) {
+        char c[4];
+        uint32_t n = wm__unescape(&p, end, c);
+        wm_put(c, n);
+    }
+}
+
+/* wm_put_value writes a value as it stood in the input; null for an absent one. */
+WM__INLINE void wm_put_value(wm_value v) {
+    bool quotes = v.kind == WM_STRING || v.kind == WM_ESCAPED;
+    if (v.kind == WM_ABSENT) {
+        WM_PUT("null");
+        return;
+    }
+    if (quotes) WM_PUT("\"");
+    wm_put(v.p, v.n);
+    if (quotes) WM_PUT("\"");
+}
+
+WM__SLOW void wm__put_escape(uint8_t c) {
+    char *to = wm__need(6);
+    char letter = c == '"' || c == '\\' ? (char)c : c == '\b' ? 'b' : c == '\f' ? 'f' : c == '\n' ? 'n' : c == '\r' ? 'r' : c == '\t' ? 't' : 0;
+    to[0] = '\\';
+    to[1] = letter ? letter : 'u';
+    to[2] = to[3] = '0';
+    to[4] = (char)('0' + (c >> 4));
+    to[5] = "0123456789abcdef"[c & 15];
+    wm__.at += letter ? 2 : 6;
+}
+
+/* wm_put_string writes UTF-8 bytes as a JSON string, with quotes and the shortest escapes. */
+WM__SLOW void wm_put_string(wm_slice s) {
+    WM_PUT("\"");
+    const char *p = s.p, *from = p, *end = s.p + s.n;
+    while (p < end) {
+        if (end - p >= WM__STEP) {
+            wm__block b = wm__load(p);
+            wm__mask m = wm__hits(wm__or(wm__below_space(b), wm__or(wm__is(b, '"'), wm__is(b, '\\'))));
+            if (!m) {
+                p += WM__STEP;
+                continue;
+            }
+            p += wm__first(m);
+        }
+        if ((uint8_t)*p < ' ' || *p == '"' || *p == '\\') {
+            wm_put(from, (uint32_t)(p - from));
+            wm__put_escape((uint8_t)*p);
+            from = p + 1;
+        }
+        p++;
+    }
+    wm_put(from, (uint32_t)(end - from));
+    WM_PUT("\"");
+}
+
+/* wm_put_head writes an object without its closing brace, so that WM_MEMBER can go on. */
+WM__INLINE void wm_put_head(wm_slice object) {
+    const char *end = object.p + object.n;
+    while (end > object.p && (uint8_t)end[-1] <= ' ') end--;
+    if (end > object.p) end--;
+    while (end > object.p && (uint8_t)end[-1] <= ' ') end--;
+    wm_put(object.p, (uint32_t)(end - object.p));
+}
+
+/* WM_MEMBER("name") writes a member's name, after a comma unless it is the first; its value is yours to write next. The
+ * name is written as it is: without quotes, backslashes and control characters. */
+#define WM_MEMBER(name) wm__member(",\"" name "\":", sizeof(name) + 3)
+WM__INLINE void wm__member(const char *text, uint32_t n) {
+    uint32_t skip = wm__.at > wm__.value && wm__.at[-1] == '{';
+    wm_put(text + skip, n - skip);
+}
 
 #endif /* WASMILL_H */
