@@ -1,0 +1,3 @@
+module github.com/wasmill/wasmill/abi/sdk/go
+
+go 1.26.0

@@ -1,0 +1,53 @@
+//go:build !wasm
+
+package mem
+
+import "unsafe"
+
+// size is that of the stand-in for linear memory; pages that are not touched cost nothing.
+const size = 256 << 20
+
+var (
+	memory = make([]uint64, size/8)
+	base   = unsafe.Pointer(&memory[0])
+	used   = uint32(65536)
+
+	// Host is what a test puts in place of the host's functions.
+	Host struct {
+		Emit func(records, count, stride uint32)
+		Log  func(level uint32, text string)
+	}
+	// Guest is what the SDK exports from a module, for a test to call.
+	Guest struct {
+		Alloc func(n uint32) uint32
+		Init  func(config, n, maxFrame uint32) int32
+		Batch func(frame, n uint32) int32
+		Reset func()
+	}
+)
+
+// Ptr is the pointer an address stands for.
+func Ptr(a uint32) unsafe.Pointer { return unsafe.Add(base, uintptr(a)) }
+
+// Addr is the address of a pointer into the stand-in.
+func Addr(p unsafe.Pointer) uint32 { return uint32(uintptr(p) - uintptr(base)) }
+
+// Reset forgets all blocks.
+func Reset() { used = 65536 }
+
+func alloc(n int) []uint64 {
+	words := uint32(n+7) / 8
+	if n > size/2 || used/8+words > size/8 {
+		return nil
+	}
+	block := memory[used/8 : used/8+words]
+	clear(block)
+	used += words * 8
+	return block
+}
+
+// Emit hands records to the test.
+func Emit(records, count, stride uint32) { Host.Emit(records, count, stride) }
+
+// Log hands a line to the test.
+func Log(level uint32, text string) { Host.Log(level, text) }

@@ -1,0 +1,240 @@
+package abi
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// The results of state_read.
+const (
+	StateOK       = 0
+	StateTooSmall = 2 // only *need was written
+)
+
+// StateReader answers the reads of one lane, the batch's own writes included.
+type StateReader interface {
+	// Get is the value of (table, key, sub), or false. The bytes stay as they are until AnswerState returns.
+	Get(op *StateOp) (value []byte, found bool, err error)
+	// Scan calls visit for the entries that op names, in order, until visit is false. The limit is not its concern, and it
+	// may be called twice for an operation. The bytes are used only during visit.
+	Scan(op *StateOp, visit func(sub, value []byte) bool) error
+}
+
+type stateAnswer struct {
+	ptr, length, count, flags uint32
+}
+
+type stateEntry struct{ subLen, valueLen int }
+
+// StateBuffer is where a guest wants its answers.
+type StateBuffer struct {
+	Ptr, Cap uint32
+	Need     uint32 // address of the u32 that says how much StateTooSmall would have taken
+}
+
+// AnswerState carries out a whole state_read: it reads the operations, asks reader, and writes the answers to the guest's
+// buffer in the order of the operations. Each takes its size rounded up to 8. If what every get and every scan's first
+// entry takes is more than the buffer, the result is StateTooSmall and that sum is all that is written. Otherwise the
+// scans, in order, take what room is left. What ABI 1 forbids is a *Violation with trap state.
+//
+// The answers are put together outside the guest's memory first, as its keys may lie in the buffer.
+func AnswerState(mem []byte, ptr, count uint32, buf StateBuffer, rules *StateRules, reader StateReader) (int32, error) {
+	structs, err := rules.structs(mem, ptr, count)
+	if err != nil || count == 0 {
+		return StateOK, err
+	}
+	if err := buf.check(mem, uint64(ptr), uint64(count)*StateOpSize); err != nil {
+		return 0, err
+	}
+	if err := rules.readAll(mem, structs); err != nil {
+		return 0, err
+	}
+	need, err := rules.measure(reader, uint64(buf.Cap))
+	if err != nil {
+		return 0, err
+	}
+	le := binary.LittleEndian
+	if need > uint64(buf.Cap) {
+		le.PutUint32(mem[buf.Need:], uint32(min(need, math.MaxUint32)))
+		return StateTooSmall, nil
+	}
+	if err := rules.collect(reader, buf.Ptr, uint64(buf.Cap)-need); err != nil {
+		return 0, err
+	}
+	copy(mem[min(uint64(buf.Ptr), uint64(len(mem))):], rules.image)
+	for i, a := range rules.answers {
+		b := (*[StateOpSize]byte)(structs[i*StateOpSize:])
+		le.PutUint32(b[40:], a.ptr)
+		le.PutUint32(b[44:], a.length)
+		le.PutUint32(b[48:], a.count)
+		le.PutUint32(b[52:], a.flags)
+	}
+	return StateOK, nil
+}
+
+// check makes sure that the buffer and need lie in memory, apart from each other and from the operations.
+func (b *StateBuffer) check(mem []byte, ops, opsLen uint64) error {
+	buf, capacity, need := uint64(b.Ptr), uint64(b.Cap), uint64(b.Need)
+	if need%4 != 0 || need+4 > uint64(len(mem)) {
+		return stateTrap("need at address %d, memory has %d bytes", need, len(mem))
+	}
+	if overlap(ops, opsLen, need, 4) {
+		return stateTrap("need at address %d lies in the operations", need)
+	}
+	if capacity == 0 {
+		return nil
+	}
+	if buf%8 != 0 || buf+capacity > uint64(len(mem)) {
+		return stateTrap("buffer of %d bytes at address %d, memory has %d", capacity, buf, len(mem))
+	}
+	if overlap(ops, opsLen, buf, capacity) || overlap(buf, capacity, need, 4) {
+		return stateTrap("buffer of %d bytes at address %d lies over the operations or need", capacity, buf)
+	}
+	return nil
+}
+
+func overlap(a, aLen, b, bLen uint64) bool {
+	return a < b+bLen && b < a+aLen
+}
+
+func (s *StateRules) readAll(mem, structs []byte) error {
+	s.ops = s.ops[:0]
+	for ; len(structs) > 0; structs = structs[StateOpSize:] {
+		var op StateOp
+		if err := s.read(mem, (*[StateOpSize]byte)(structs), &op); err != nil {
+			return err
+		}
+		if op.Op > OpScan {
+			return stateTrap("operation %d in state_read", op.Op)
+		}
+		s.ops = append(s.ops, op)
+	}
+	return nil
+}
+
+// measure asks for every get and every scan's first entry, notes their sizes and returns the sum, each rounded up to 8.
+// Values of gets are kept as long as they fit.
+func (s *StateRules) measure(reader StateReader, capacity uint64) (need uint64, err error) {
+	s.sizes, s.values = s.sizes[:0], s.values[:0]
+	for i := range s.ops {
+		op := &s.ops[i]
+		var size uint64
+		var value []byte
+		if op.Op == OpGet {
+			var found bool
+			if value, found, err = reader.Get(op); err != nil {
+				return 0, err
+			}
+			size = uint64(len(value))
+			if found && value == nil {
+				value = []byte{}
+			} else if !found {
+				value, size = nil, 0
+			}
+		} else if err = reader.Scan(op, func(sub, value []byte) bool {
+			size = uint64(HeaderEntrySize + len(sub) + len(value))
+			return false
+		}); err != nil {
+			return 0, err
+		}
+		if need += roundUp8(size); need > capacity {
+			value = nil
+		}
+		s.sizes = append(s.sizes, size)
+		s.values = append(s.values, value)
+	}
+	return need, nil
+}
+
+func roundUp8(n uint64) uint64 { return (n + 7) &^ 7 }
+
+// collect puts the answers together, for a buffer at address base with slack bytes more than measure asked for.
+func (s *StateRules) collect(reader StateReader, base uint32, slack uint64) error {
+	s.answers, s.image = s.answers[:0], s.image[:0]
+	for i := range s.ops {
+		op := &s.ops[i]
+		if op.Op == OpGet {
+			s.answers = append(s.answers, s.placeGet(base, s.values[i]))
+			continue
+		}
+		first := roundUp8(s.sizes[i])
+		more, err := s.gather(reader, op, first+slack)
+		if err != nil {
+			return err
+		}
+		before := len(s.image)
+		s.answers = append(s.answers, s.placeScan(base, op, more))
+		slack -= uint64(len(s.image)-before) - first
+	}
+	clear(s.values)
+	return nil
+}
+
+// gather runs a scan into s.entries and s.data as far as budget bytes go.
+func (s *StateRules) gather(reader StateReader, op *StateOp, budget uint64) (more bool, err error) {
+	s.entries, s.data = s.entries[:0], s.data[:0]
+	budget = min(budget, math.MaxInt32)
+	err = reader.Scan(op, func(sub, value []byte) bool {
+		if op.Limit > 0 && len(s.entries) == int(op.Limit) {
+			return false
+		}
+		size := (len(s.entries)+1)*HeaderEntrySize + len(s.data) + len(sub) + len(value)
+		if roundUp8(uint64(size)) > budget {
+			more = true
+			return false
+		}
+		s.entries = append(s.entries, stateEntry{len(sub), len(value)})
+		s.data = append(append(s.data, sub...), value...)
+		return true
+	})
+	return more, err
+}
+
+// pad rounds the image up to a multiple of 8.
+func (s *StateRules) pad() {
+	for len(s.image)%8 != 0 {
+		s.image = append(s.image, 0)
+	}
+}
+
+func (s *StateRules) placeGet(base uint32, value []byte) stateAnswer {
+	if value == nil {
+		return stateAnswer{length: math.MaxUint32}
+	}
+	if len(value) == 0 {
+		return stateAnswer{}
+	}
+	a := stateAnswer{ptr: base + uint32(len(s.image)), length: uint32(len(value))}
+	s.image = append(s.image, value...)
+	s.pad()
+	return a
+}
+
+// placeScan appends the entries and their bytes, sub before value, to the image.
+func (s *StateRules) placeScan(base uint32, op *StateOp, more bool) stateAnswer {
+	var a stateAnswer
+	if op.Descending {
+		a.flags |= stateDescending
+	}
+	if more {
+		a.flags |= stateMore
+	}
+	if len(s.entries) == 0 {
+		return a
+	}
+	a.ptr = base + uint32(len(s.image))
+	a.count = uint32(len(s.entries))
+	a.length = uint32(len(s.entries)*HeaderEntrySize + len(s.data))
+	at := a.ptr + uint32(len(s.entries)*HeaderEntrySize)
+	le := binary.LittleEndian
+	for _, e := range s.entries {
+		s.image = le.AppendUint32(s.image, at)
+		s.image = le.AppendUint32(s.image, uint32(e.subLen))
+		s.image = le.AppendUint32(s.image, at+uint32(e.subLen))
+		s.image = le.AppendUint32(s.image, uint32(e.valueLen))
+		at += uint32(e.subLen + e.valueLen)
+	}
+	s.image = append(s.image, s.data...)
+	s.pad()
+	return a
+}
