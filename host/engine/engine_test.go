@@ -279,7 +279,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		}
 	}
 	t.Run("a new checkpoint over an old output", func(t *testing.T) {
-		run(t, func(w *world) { w.dir = t.TempDir() }, engine.CodeTargetAhead)
+		run(t, func(w *world) { w.dir = "other" }, engine.CodeTargetAhead)
 	})
 	t.Run("an output that was removed", func(t *testing.T) {
 		run(t, func(w *world) { w.stores["main"] = &sim.Store{} }, engine.CodeTargetBehind)

@@ -345,7 +345,9 @@ func (e *Engine) forced(ctx context.Context, b *batch, lost []sink.Target) (bool
 }
 
 // chose reports whether a person made that choice.
-func chose(r *checkpoint.ResolutionRecord, a checkpoint.Action) bool { return r != nil && r.Action == a }
+func chose(r *checkpoint.ResolutionRecord, a checkpoint.Action) bool {
+	return r != nil && r.Action == a
+}
 
 // called counts the targets that the decision holds output for.
 func (e *Engine) called(b *batch) int {

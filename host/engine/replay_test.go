@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/wasmill/wasmill/checkpoint"
-	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/engine/sim"
 )
@@ -14,17 +13,14 @@ import (
 func replay(t *testing.T, w *world, batch, workers int) string {
 	t.Helper()
 	ctx := context.Background()
-	log, err := checkpoint.Open(ctx, durable.OS(), w.dir, checkpoint.Options{
+	files := w.disk.Process()
+	defer files.Kill()
+	log, err := checkpoint.Open(ctx, files, w.dir, checkpoint.Options{
 		Job: "sim", Holder: "replay", NewID: func() string { return "" }, Clock: func() int64 { return 0 },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := log.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
 	id := checkpoint.BatchID(batch)
 	past := engine.Past{Query: log.QueryID()}
 	if past.Plan, err = log.Plan(ctx, id); err != nil {

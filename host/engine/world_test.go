@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/wasmill/wasmill/checkpoint"
-	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/engine/sim"
 	"github.com/wasmill/wasmill/host/sink"
@@ -26,6 +26,7 @@ var (
 // targets "main" (port even), "side" (port odd) and "dead" (the dead letters).
 type world struct {
 	t        *testing.T
+	disk     *faulty.FS
 	dir      string
 	in       sim.Input
 	clock    *sim.Clock
@@ -46,7 +47,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{
-		t: t, dir: t.TempDir(), clock: sim.NewClock(time.UnixMilli(1_700_000_000_000)),
+		t: t, disk: faulty.New(), dir: "ck", clock: sim.NewClock(time.UnixMilli(1_700_000_000_000)),
 		stores: map[string]*sim.Store{}, revision: fmt.Sprintf("%064d", 1), outputs: 2, policy: engine.DeadLetter, max: 1000,
 		batch: 10, workers: 1,
 		traits: map[string]sink.Traits{"main": durableTraits, "side": durableTraits, "dead": durableTraits},
@@ -82,18 +83,15 @@ func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
 func (w *world) run(p *sim.Process) error {
 	w.t.Helper()
 	ctx := context.Background()
-	log, err := checkpoint.Open(ctx, durable.OS(), w.dir, checkpoint.Options{
+	files := w.disk.Process()
+	defer files.Kill()
+	log, err := checkpoint.Open(ctx, files, w.dir, checkpoint.Options{
 		Job: "sim", Holder: "test", NewID: func() string { return "11111111-2222-3333-4444-555555555555" },
 		Clock: func() int64 { return w.clock.Now().UnixMilli() },
 	})
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err := log.Close(); err != nil {
-			w.t.Error(err)
-		}
-	}()
 	g, policy := w.graph(p)
 	e, err := engine.Open(ctx, engine.Config{
 		Job: "sim", Graph: g, Revision: w.revision, Log: log, Clock: w.clock, Errors: policy, Workers: w.workers,
