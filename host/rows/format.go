@@ -128,3 +128,46 @@ func appendPadded(dst []byte, n, width int) []byte {
 	}
 	return strconv.AppendInt(dst, int64(n), 10)
 }
+
+// AppendJSON appends the value of row i as a JSON value that Append reads back: text as AppendText writes it, in quotes
+// where JSON has no such kind.
+func (v *Vector) AppendJSON(dst []byte, i int) []byte {
+	if v.Valid[i] == 0 {
+		return append(dst, "null"...)
+	}
+	switch v.Type.Kind {
+	case String:
+		return AppendQuoted(dst, v.Bytes(i))
+	case Timestamp, Date, Binary:
+		return append(v.AppendText(append(dst, '"'), i), '"')
+	case Float:
+		return appendJSONFloat(dst, v, i, float64(v.F32[i]))
+	case Double:
+		return appendJSONFloat(dst, v, i, v.F64[i])
+	}
+	return v.AppendText(dst, i)
+}
+
+func appendJSONFloat(dst []byte, v *Vector, i int, f float64) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return append(v.AppendText(append(dst, '"'), i), '"')
+	}
+	return v.AppendText(dst, i)
+}
+
+// AppendQuoted appends valid UTF-8 text as a JSON string.
+func AppendQuoted(dst, text []byte) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	for _, c := range text {
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c >= 0x20:
+			dst = append(dst, c)
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(dst, '"')
+}

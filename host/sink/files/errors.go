@@ -1,0 +1,52 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/host/fault"
+)
+
+// The codes of this package's faults.
+const (
+	CodeConfig     = "sink.config"      // the settings contradict each other
+	CodeOtherQuery = "sink.other_query" // the directory belongs to another query
+	CodeOtherSink  = "sink.other_sink"  // the directory belongs to another sink of this query
+	CodeForeign    = "sink.foreign"     // the directory holds files that Wasmill did not write
+	CodeMoved      = "sink.moved"       // the directory was moved, so that its manifest points elsewhere
+	CodeNewer      = "sink.newer"       // a newer version of Wasmill has written there
+	CodeDamaged    = "sink.damaged"     // the manifest or the owner file cannot be read
+	CodeConflict   = "sink.conflict"    // another writer has published something else
+	CodeLocked     = "sink.locked"      // another process writes there
+	CodeNoSpace    = "sink.no_space"    // the disk or the quota is full
+	CodePermission = "sink.permission"  // reading or writing is not allowed
+)
+
+// wrap says what failed, and makes a fault of what a user can mend.
+func (t *Target) wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	err = fmt.Errorf("%s: %w", op, err)
+	var locked *durable.LockedError
+	switch {
+	case durable.NoSpace(err):
+		return fault.New(CodeNoSpace, t.dir, err, "make room on the disk; the job goes on by itself")
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fault.New(CodePermission, t.dir, err, "give the user that runs wasmill the right to write in this directory")
+	case errors.As(err, &locked):
+		return fault.New(CodeLocked, t.dir, err, "stop the other process; each sink needs a directory of its own")
+	}
+	return err
+}
+
+func (t *Target) fail(code, place, wayOut, format string, args ...any) error {
+	return fault.New(code, place, fmt.Errorf(format, args...), wayOut)
+}

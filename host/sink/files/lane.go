@@ -1,0 +1,127 @@
+package files
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+// tableLane takes JSON objects as typed rows.
+type tableLane struct {
+	table     *rows.Table
+	partition []int // columns that become directories
+	scratch   []byte
+}
+
+func (l *tableLane) Append(r *abi.Record) error {
+	if err := l.table.Append(r.Value); err != nil {
+		return err
+	}
+	if len(l.partition) == 0 {
+		return nil
+	}
+	if m := l.checkPartition(l.table.Len() - 1); m != nil {
+		l.table.Truncate(l.table.Len() - 1)
+		return m
+	}
+	return nil
+}
+
+// maxDirName is the longest file name that common file systems take.
+const maxDirName = 255
+
+// checkPartition refuses what cannot be told apart again or makes no directory name: with it, publishing could fail or a
+// reader would see null.
+func (l *tableLane) checkPartition(row int) *sink.Misfit {
+	for _, c := range l.partition {
+		v := l.table.Column(c)
+		if v.Type.Kind != rows.String || v.Valid[row] == 0 {
+			continue
+		}
+		name := l.table.Schema().Column(c).Name
+		b := v.Bytes(row)
+		if len(b) == 0 || string(b) == nullPartition {
+			return &sink.Misfit{
+				Code: "range", Column: name,
+				Reason: strconv.Quote(string(b)) + " is a partition value that readers take for null",
+			}
+		}
+		l.scratch = appendPartition(l.scratch[:0], name, v, row)
+		if len(l.scratch) > maxDirName {
+			return &sink.Misfit{
+				Code: "length", Column: name,
+				Reason: "the partition value makes a directory name of " + strconv.Itoa(len(l.scratch)) + " bytes; 255 is the most",
+			}
+		}
+	}
+	return nil
+}
+
+func (l *tableLane) Reset()       { l.table.Reset() }
+func (l *tableLane) Rows() int64  { return int64(l.table.Len()) }
+func (l *tableLane) Bytes() int64 { return l.table.Bytes() }
+
+// rawLane takes values as lines: JSON texts as they are, but for line ends between tokens, which are dropped.
+type rawLane struct {
+	data []byte
+	ends []int
+}
+
+func (l *rawLane) Append(r *abi.Record) error {
+	if at, ok := rows.CheckJSON(r.Value); !ok {
+		return &sink.Misfit{Code: "not_json", Reason: "the value is not well-formed JSON in UTF-8, at byte " + strconv.Itoa(at)}
+	}
+	if bytes.IndexByte(r.Value, '\n') < 0 && bytes.IndexByte(r.Value, '\r') < 0 {
+		l.data = append(l.data, r.Value...)
+	} else {
+		for _, c := range r.Value {
+			if c != '\n' && c != '\r' {
+				l.data = append(l.data, c)
+			}
+		}
+	}
+	l.data = append(l.data, '\n')
+	l.ends = append(l.ends, len(l.data))
+	return nil
+}
+
+func (l *rawLane) Reset()       { l.data, l.ends = l.data[:0], l.ends[:0] }
+func (l *rawLane) Rows() int64  { return int64(len(l.ends)) }
+func (l *rawLane) Bytes() int64 { return int64(len(l.data)) + 8*int64(len(l.ends)) }
+
+// nullPartition is what Hive and Spark call the directory of null.
+const nullPartition = "__HIVE_DEFAULT_PARTITION__"
+
+// appendPartition appends "name=value" as Spark names a partition's directory.
+func appendPartition(dst []byte, name string, v *rows.Vector, row int) []byte {
+	dst = append(appendEscaped(dst, []byte(name)), '=')
+	if v.Valid[row] == 0 {
+		return append(dst, nullPartition...)
+	}
+	switch v.Type.Kind {
+	case rows.String:
+		return appendEscaped(dst, v.Bytes(row))
+	case rows.Timestamp:
+		var text [32]byte
+		return appendEscaped(dst, rows.AppendTimestamp(text[:0], v.I64[row], ' ', false))
+	}
+	return v.AppendText(dst, row)
+}
+
+// appendEscaped escapes as Spark's ExternalCatalogUtils does. NUL, which Spark leaves and no file system takes, is escaped
+// like the other control characters.
+func appendEscaped(dst, text []byte) []byte {
+	const hex = "0123456789ABCDEF"
+	for _, c := range text {
+		if c < 0x20 || c == 0x7f || strings.IndexByte("\"#%'*/:=?\\{[]^", c) >= 0 {
+			dst = append(dst, '%', hex[c>>4], hex[c&15])
+			continue
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}

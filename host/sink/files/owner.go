@@ -1,0 +1,115 @@
+package files
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+const (
+	ownerName    = "_wasmill.json"
+	ownerVersion = 1
+	maxOwner     = 64 << 10
+)
+
+// owner is the content of _spark_metadata/_wasmill.json.
+type owner struct {
+	Version int    `json:"version"`
+	Query   string `json:"query"`
+	Sink    string `json:"sink"`
+	Job     string `json:"job"`
+	// Path is the sink's directory when it was made: the manifest's entries begin with it.
+	Path string `json:"path"`
+}
+
+// checkForeign refuses a directory with files in it that no owner file claims. A directory that is being made, with
+// nothing but our own folders, is taken over.
+func (t *Target) checkForeign() error {
+	if _, err := t.files.Stat(t.meta(ownerName)); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, dir := range []string{t.dir, t.meta("")} {
+		infos, err := t.files.List(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, i := range infos {
+			if i.Name != metaName && i.Name != stageName && !strings.HasPrefix(i.Name, ".") {
+				return fault.New(CodeForeign, path.Join(dir, i.Name), errors.New("the sink's directory holds files that Wasmill did not write"),
+					"give the sink an empty or a new directory")
+			}
+		}
+	}
+	return nil
+}
+
+// claim writes the owner file, or checks the one that is there.
+func (t *Target) claim(o sink.Owner) error {
+	name := t.meta(ownerName)
+	mine := owner{Version: ownerVersion, Query: o.Query, Sink: t.cfg.Sink, Job: o.Job, Path: t.dir}
+	data, err := durable.ReadFile(t.files, name, maxOwner)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t.writeOwner(name, mine)
+	}
+	if err != nil {
+		return err
+	}
+	var found owner
+	if err := json.Unmarshal(data, &found); err != nil || found.Version < 1 {
+		return t.fail(CodeDamaged, name, "restore the file from a backup, or give the sink a new directory",
+			"the owner file cannot be read: %v", err)
+	}
+	switch {
+	case found.Version > ownerVersion:
+		return t.fail(CodeNewer, name, "run the newer version of wasmill",
+			"a newer version wrote this directory: format %d, this program knows %d", found.Version, ownerVersion)
+	case found.Query != mine.Query:
+		return t.fail(CodeOtherQuery, t.dir, "give this sink another directory, or continue with the checkpoint of the other query",
+			"the directory belongs to query %s (job %s); this is query %s", found.Query, found.Job, mine.Query)
+	case found.Sink != mine.Sink:
+		return t.fail(CodeOtherSink, t.dir, "give each sink a directory of its own; a sink keeps its name",
+			"the directory belongs to sink %s of this job; this is sink %s", found.Sink, mine.Sink)
+	case found.Path != mine.Path:
+		return t.fail(CodeMoved, t.dir, "move it back, or give the sink a new directory",
+			"the directory was made as %s, and its manifest names all files by that path", found.Path)
+	}
+	return nil
+}
+
+func (t *Target) writeOwner(name string, o owner) error {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	temp := t.meta("._wasmill.json.tmp")
+	if err := t.removeIfThere(temp); err != nil {
+		return err
+	}
+	if err := durable.WriteFile(t.files, temp, append(data, '\n')); err != nil {
+		return err
+	}
+	if err := t.files.Link(temp, name); err != nil {
+		return fmt.Errorf("claim the directory: %w", err)
+	}
+	if err := t.files.SyncDir(t.meta("")); err != nil {
+		return err
+	}
+	return t.files.Remove(temp)
+}
+
+func (t *Target) removeIfThere(name string) error {
+	if err := t.files.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package files_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/sink/files"
+)
+
+// TestRealReaders writes 28 batches, of which some are empty and some are never handed to the sink, and lets Spark and
+// DuckDB read them. It needs WASMILL_PARQUET_CHECKER, a command that takes the directory and a file of the expected rows.
+func TestRealReaders(t *testing.T) {
+	checker := os.Getenv("WASMILL_PARQUET_CHECKER")
+	if checker == "" {
+		t.Skip("WASMILL_PARQUET_CHECKER is not set")
+	}
+	for _, c := range []struct {
+		name      string
+		partition []string
+		first     checkpoint.BatchID
+	}{
+		{"plain", nil, 0},
+		{"partitioned", []string{"place", "day"}, 0},
+		{"added later", []string{"place"}, 25},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "out +%ü")
+			want := writeReal(t, dir, c.partition, c.first)
+			expected := filepath.Join(t.TempDir(), "expected.jsonl")
+			if err := os.WriteFile(expected, want, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("sh", "-c", checker+` "$0" "$1"`, dir, expected)
+			out, err := cmd.CombinedOutput()
+			t.Logf("%s", out)
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func writeReal(t *testing.T, dir string, partition []string, first checkpoint.BatchID) []byte {
+	schema := schemaOf(t, "place", "string", "day", "date", "id", "int64", "n", "int32", "ok", "boolean", "price", "decimal(9,2)",
+		"big", "decimal(18,4)", "wide", "decimal(38,10)", "d", "double", "f", "float", "at", "timestamp", "raw", "binary", "note", "string")
+	tgt := newTarget(t, files.Config{Dir: dir, Format: files.Parquet, Schema: schema, PartitionBy: partition, MaxPartRows: 40})
+	open(t, tgt, first)
+	places := []string{`"EWR"`, `"a b"`, `"k=v"`, `"q:r%20"`, `"ü/x"`, `"{[^]}"`, `"<|>\"'\\"`, "null"}
+	var want bytes.Buffer
+	id := 0
+	for n := first; n < first+28; n++ {
+		if n%7 == 3 || n == first+18 {
+			continue // not called
+		}
+		var input []string
+		for range []int{60, 0, 13, 1}[n%4] {
+			place, day := places[id%len(places)], fmt.Sprintf("2026-0%d-28", 1+id%3)
+			in, exp := realRow(id, place, day)
+			input = append(input, in)
+			want.WriteString(exp + "\n")
+			id++
+		}
+		publish(t, tgt, n, input...)
+	}
+	return want.Bytes()
+}
+
+// realRow returns an input object and the row that the checker's readers must see.
+func realRow(i int, place, day string) (input, expected string) {
+	if i%11 == 5 {
+		return fmt.Sprintf(`{"id":%d,"place":%s,"day":"%s","extra":[1,{"a":2}]}`, i, place, day),
+			fmt.Sprintf(`{"place":%s,"day":"%s","id":%d,"n":null,"ok":null,"price":null,"big":null,"wide":null,"d":null,"f":null,"at":null,"raw":null,"note":null}`, place, day, i)
+	}
+	at := fmt.Sprintf("2026-02-03T04:05:%02d.%06d", i%60, i*7919%1000000)
+	format := `{"place":%s,"day":"%s","id":%d,"n":%d,"ok":%v,"price":%s,"big":%s,"wide":%s,"d":%s,"f":%s,"at":"%s","raw":"AAEC/w==","note":"line\n%d é"}`
+	price, big, wide := fmt.Sprintf("-%d.%02d", i+1, i%100), fmt.Sprintf("%d.0001", int64(i)*1e10), fmt.Sprintf("-12345678901234567890123%05d.0123456789", i)
+	q := func(s string) string { return `"` + s + `"` }
+	d, f := fmt.Sprintf("%d.25", i), fmt.Sprintf("%d.5", i)
+	return fmt.Sprintf(format, place, day, i, -i, i%2 == 0, price, big, wide, d, f, at+"Z", i),
+		fmt.Sprintf(format, place, day, i, -i, i%2 == 0, q(price), q(big), q(wide), d, f, at+"Z", i)
+}
