@@ -29,7 +29,7 @@ func eight(w uint64) (uint64, bool) {
 	d := w - '0'*ones
 	bad := (d | (d + 0x76*ones)) & high
 	d = d*10 + d>>8
-	n := ((d & 0x000000ff000000ff) * (100 + 1000000<<32) + (d >> 16 & 0x000000ff000000ff) * (1 + 10000<<32)) >> 32
+	n := ((d&0x000000ff000000ff)*(100+1000000<<32) + (d>>16&0x000000ff000000ff)*(1+10000<<32)) >> 32
 	return n, bad == 0
 }
 
@@ -210,19 +210,29 @@ func PutInt(a uint32, v int64) uint32 {
 	if uint64(v) >= 10000 {
 		return putLong(a, v)
 	}
-	n := uint32(v)
-	four := uint32(pairs[n/100]) | uint32(pairs[n%100])<<16
+	four := fourOf(uint32(v))
 	// The leading zeros, of which the last digit is none.
 	zeros := uint32(bits.TrailingZeros32((four^0x30303030)|0x01000000)) / 8
 	mem.PutU32(a, four>>(8*zeros))
 	return a + 4 - zeros
 }
 
+// fourOf is the four digits of n < 10000, the first one in the lowest byte.
+func fourOf(n uint32) uint32 { return uint32(pairs[n/100]) | uint32(pairs[n%100])<<16 }
+
 func putLong(a uint32, v int64) uint32 {
 	u := uint64(v)
 	if v < 0 {
 		mem.PutU8(a, '-')
 		a, u = a+1, -u
+	}
+	if u < 10000 {
+		return PutInt(a, int64(u))
+	}
+	if u < 100000000 {
+		a = PutInt(a, int64(u/10000))
+		mem.PutU32(a, fourOf(uint32(u%10000)))
+		return a + 4
 	}
 	return putDigits(a, u, 1)
 }

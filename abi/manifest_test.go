@@ -1,0 +1,112 @@
+package abi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const fullManifest = `{"abi": 1, "name": "clean", "version": "1.0.0",
+ "inputs": [{"name": "flights", "content": "json", "fields": ["/dep_time", "/arr_delay"]}],
+ "outputs": [{"name": "flights", "content": "json"}, {"name": "cancelled"}], "tables": [{"name": "counts"}], "config": {"type": "object", "a": 1.0}}`
+
+func TestParseManifest(t *testing.T) {
+	got, err := ParseManifest([]byte(fullManifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Manifest{
+		ABI: 1, Name: "clean", Version: "1.0.0",
+		Inputs:  []InputPort{{Name: "flights", Content: "json", Fields: []string{"/dep_time", "/arr_delay"}}},
+		Outputs: []OutputPort{{Name: "flights", Content: "json"}, {Name: "cancelled"}},
+		Tables:  []Table{{Name: "counts"}}, Config: []byte(`{"a":1,"type":"object"}`),
+	}
+	if !cmp.Equal(got, want) {
+		t.Fatal(cmp.Diff(want, got))
+	}
+}
+
+func TestManifestJSON(t *testing.T) {
+	for _, text := range []string{fullManifest, string(DefaultManifest().JSON()), `{"name":"a","version":"1","inputs":[{"name":"in","fields":["","/\""]}],"outputs":[],"config":true}`} {
+		m, err := ParseManifest([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := m.JSON()
+		canonical, err := CanonicalJSON(out)
+		if err != nil || !bytes.Equal(out, canonical) {
+			t.Errorf("not canonical: %s, %v", out, err)
+		}
+		again, err := ParseManifest(out)
+		if err != nil || !cmp.Equal(again, m) {
+			t.Errorf("%s: %v", cmp.Diff(m, again), err)
+		}
+	}
+}
+
+func TestParseManifestRefuses(t *testing.T) {
+	with := func(old, new string) string { return strings.Replace(fullManifest, old, new, 1) }
+	ports := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,{"name":"p%d"}`, i)
+		}
+		return b.String()[1:]
+	}
+	for name, c := range map[string]struct{ text, says string }{
+		"empty":             {"", "not one JSON text"},
+		"two texts":         {fullManifest + "{}", "not one JSON text"},
+		"not UTF-8":         {with("clean", "cl\xffan"), "not one JSON text"},
+		"array":             {"[]", `is an array, want an object`},
+		"unknown name":      {with(`"abi"`, `"api"`), `at "/api": unknown name`},
+		"duplicate":         {with(`"version"`, `"name"`), `duplicate`},
+		"other ABI":         {with(`1,`, `2,`), `at "/abi": ABI 2, this host has 1`},
+		"ABI as text":       {with(`1,`, `"1",`), `at "/abi": is a string, want a number`},
+		"no name":           {with(`"name": "clean", `, ``), `"name" is missing`},
+		"no version":        {with(`"version": "1.0.0",`, ``), `"version" is missing`},
+		"bad name":          {with(`clean`, `Clean`), `at "/name": "Clean" is no name`},
+		"long name":         {with(`clean`, strings.Repeat("a", 64)), `is no name`},
+		"empty version":     {with(`1.0.0`, ``), `at "/version"`},
+		"version with line": {with(`1.0.0`, `1\n0`), `printable ASCII`},
+		"no inputs":         {with(`{"name": "flights", "content": "json", "fields": ["/dep_time", "/arr_delay"]}`, ``), `"inputs" is empty`},
+		"same input":        {with(`"/arr_delay"]}`, `"/arr_delay"]},{"name":"flights"}`), `at "/inputs/1": a second input "flights"`},
+		"same output":       {with(`cancelled`, `flights`), `at "/outputs/1": a second output "flights"`},
+		"same table":        {with(`{"name": "counts"}`, `{"name": "counts"},{"name": "counts"}`), `a second table "counts"`},
+		"fields of output":  {with(`{"name": "cancelled"}`, `{"name": "cancelled","fields":[]}`), `at "/outputs/1/fields": unknown name`},
+		"pointer":           {with(`/dep_time`, `dep_time`), `at "/inputs/0/fields/0": JSON pointer "dep_time"`},
+		"same pointer":      {with(`/dep_time`, `/arr_delay`), `at "/inputs/0/fields/1": "/arr_delay" comes twice`},
+		"nameless port":     {with(`{"name": "cancelled"}`, `{}`), `at "/outputs/1": "name" is missing`},
+		"null inputs":       {with(`"tables": [`, `"tables": null, "x":[`), `at "/tables": is null, want an array`},
+		"config as text":    {with(`{"type": "object", "a": 1.0}`, `"x"`), `at "/config": is a string, want a JSON schema`},
+		"17 outputs":        {with(`{"name": "cancelled"}`, ports(16)), `at "/outputs/15": more than 16 entries`},
+		"65 tables":         {with(`{"name": "counts"}`, ports(65)), `more than 64 entries`},
+		"too long":          {fullManifest + strings.Repeat(" ", MaxManifest), `at most 65536`},
+		"too deep":          {with(`1.0}`, strings.Repeat("[", 600)+strings.Repeat("]", 600)+"}"), `not one JSON text`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := ParseManifest([]byte(c.text))
+			if !errors.Is(err, ErrManifest) || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("%v: %v, want %q", m, err, c.says)
+			}
+		})
+	}
+}
+
+func FuzzParseManifest(f *testing.F) {
+	f.Add([]byte(fullManifest))
+	f.Add(DefaultManifest().JSON())
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := ParseManifest(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseManifest(m.JSON())
+		if err != nil || !cmp.Equal(m, again) {
+			t.Fatalf("%s: %v", m.JSON(), err)
+		}
+	})
+}
