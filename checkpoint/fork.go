@@ -92,7 +92,7 @@ func forkPoint(ctx context.Context, files durable.Files, from string, req ForkRe
 	if err != nil {
 		return nil, nil, whole(err)
 	}
-	d, err := loadDecision(ctx, files, from, batch)
+	d, _, err := loadDecision(ctx, files, from, batch)
 	if err != nil {
 		return nil, nil, whole(err)
 	}

@@ -338,13 +338,13 @@ func loadPlan(ctx context.Context, files durable.Files, dir string, id BatchID) 
 }
 
 // loadDecision reads commits/N; *TornError when it cannot be decoded.
-func loadDecision(ctx context.Context, files durable.Files, dir string, id BatchID) (*Decision, error) {
+func loadDecision(ctx context.Context, files durable.Files, dir string, id BatchID) (d *Decision, foreign bool, err error) {
 	text, err := loadRecord(ctx, files, dir, commitsDir, id)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	d, err := decodeDecision(id, text)
-	return d, decodeError(err, commitsDir, id)
+	d, foreign, err = decodeDecision(id, text)
+	return d, foreign, decodeError(err, commitsDir, id)
 }
 
 func loadRecord(ctx context.Context, files durable.Files, dir, log string, id BatchID) ([]byte, error) {
@@ -379,8 +379,20 @@ func (l *Log) Plan(ctx context.Context, id BatchID) (*Plan, error) { return l.wh
 
 // Decision reads the decision of a retained batch. A batch without one is an error with code CodeMissing.
 func (l *Log) Decision(ctx context.Context, id BatchID) (*Decision, error) {
-	d, err := loadDecision(ctx, l.files, l.dir, id)
+	d, err := l.readDecision(ctx, id)
 	return d, whole(err)
+}
+
+// readDecision reads a decision. One that cannot be decoded is a *TornError; the caller knows whether it may be.
+func (l *Log) readDecision(ctx context.Context, id BatchID) (*Decision, error) {
+	d, foreign, err := loadDecision(ctx, l.files, l.dir, id)
+	if err != nil {
+		return nil, err
+	}
+	if foreign {
+		return nil, errorf(CodeForeign, wayForeign, []string{recordName(commitsDir, id)}, "Spark has taken this batch over")
+	}
+	return d, nil
 }
 
 func (l *Log) bug(format string, args ...any) error {

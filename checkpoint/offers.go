@@ -96,9 +96,13 @@ func (s *survey) tailRun() BatchID {
 	return from
 }
 
-// rewindable reports whether a rewind changes anything.
+// rewindable reports whether a rewind changes anything and leaves a log to go on from: recovery needs the pair before
+// the last one too, unless that is batch 0, and with older batches removed a job cannot begin anew.
 func (s *survey) rewindable() bool {
 	to := s.lastPair()
+	if s.view.start() > 0 && to <= s.view.start() {
+		return false
+	}
 	return s.view.offsets.last() > to || s.view.commits.last() > to
 }
 

@@ -164,11 +164,16 @@ func checksum(record []byte, at int) string {
 	return fmt.Sprintf("%08x", sum)
 }
 
-// verifySeal compares a record with the checksum it carries. Records of others, and those edited by hand with the
-// checksum taken out, have none.
+// noCheck stands in the place of the checksum of a record that a person has edited.
+const noCheck = "none"
+
+// verifySeal compares a record of ours with the checksum it carries.
 func verifySeal(record []byte, key, value string) error {
-	if value == "" {
+	if value == noCheck {
 		return nil
+	}
+	if value == "" {
+		return errors.New("it carries no checksum")
 	}
 	at := checkAt(record, key)
 	if at < 0 || !bytes.HasPrefix(record[at:], []byte(value)) || checksum(record, at) != value {
@@ -191,8 +196,10 @@ func decodePlan(id BatchID, record []byte) (p *Plan, foreign bool, err error) {
 	if err := knownVersion(wire.Conf[confVersion]); err != nil {
 		return nil, false, err
 	}
-	if err := verifySeal(record, confCheck, wire.Conf[confCheck]); err != nil {
-		return nil, false, err
+	if ours(wire.Conf) {
+		if err := verifySeal(record, confCheck, wire.Conf[confCheck]); err != nil {
+			return nil, false, err
+		}
 	}
 	offsets := lines[2:]
 	names, foreign, err := sourceNames(wire.Conf, len(offsets))
@@ -213,6 +220,16 @@ func decodePlan(id BatchID, record []byte) (p *Plan, foreign bool, err error) {
 		}
 	}
 	return p, foreign, nil
+}
+
+// ours reports whether a plan has any key of ours: one damaged key must not pass a record off as Spark's.
+func ours(conf map[string]string) bool {
+	for k := range conf {
+		if strings.HasPrefix(k, "wasmill.") {
+			return true
+		}
+	}
+	return false
 }
 
 func ownKey(k string) bool {
@@ -291,36 +308,36 @@ func position(line, extra string) (Position, error) {
 	return Position{Line: line, Extra: extra}, nil
 }
 
-// decodeDecision reads commits/N. One of Spark's own has no digests.
-func decodeDecision(id BatchID, record []byte) (*Decision, error) {
+// decodeDecision reads commits/N. One of Spark's has no digests, and foreign is true.
+func decodeDecision(id BatchID, record []byte) (d *Decision, foreign bool, err error) {
 	if string(bytes.TrimSuffix(record, []byte("\n"))) == recordVersion {
-		return &Decision{Batch: id}, nil // Spark 2 left out the second line
+		return &Decision{Batch: id}, true, nil // Spark 2 left out the second line
 	}
 	lines, record, err := splitRecord(record)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if len(lines) != 2 {
-		return nil, fmt.Errorf("%d lines instead of 2", len(lines))
+		return nil, false, fmt.Errorf("%d lines instead of 2", len(lines))
 	}
 	if err := decisionVersion(lines[1]); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var wire decisionWire
 	if err := json.Unmarshal([]byte(lines[1]), &wire); err != nil {
-		return nil, fmt.Errorf("second line: %w", err)
+		return nil, false, fmt.Errorf("second line: %w", err)
 	}
 	w := wire.Wasmill
 	if w == nil {
-		return &Decision{Batch: id, NextWatermarkMS: wire.NextWatermarkMS}, nil
+		return &Decision{Batch: id, NextWatermarkMS: wire.NextWatermarkMS}, true, nil
 	}
 	if err := verifySeal(record, "check", w.Check); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	return &Decision{
 		Batch: id, NextWatermarkMS: wire.NextWatermarkMS, Digest: w.Digest, Revision: w.Revision, Semantics: w.Semantics,
 		Inputs: w.Inputs, Outputs: w.Outputs, State: w.State, Targets: w.Targets, Sources: w.Sources, Attempt: w.Attempt,
-	}, nil
+	}, false, nil
 }
 
 // decisionVersion looks at the version alone: in a newer one the other keys may have another shape.

@@ -81,7 +81,7 @@ func planRepair(ctx context.Context, files durable.Files, dir string, req Repair
 	offered := slices.ContainsFunc(s.report.Offers, func(o Offer) bool { return o.Choice == req.Choice })
 	if !offered && req.Choice != Rename {
 		return nil, errorf(CodeInvalid, "run `wasmill checkpoint verify` to see what is offered", nil,
-			"%.40q does not fit this checkpoint: %s", req.Choice, offeredWords(s.report.Offers))
+			"%.40q does not fit this checkpoint: %s", req.Choice, s.offeredWords())
 	}
 	steps, err := s.steps(req)
 	if err != nil {
@@ -90,15 +90,18 @@ func planRepair(ctx context.Context, files durable.Files, dir string, req Repair
 	return &Repairs{Version: formatVersion, Choice: req.Choice, TimeMS: req.Options.Clock(), Steps: steps}, nil
 }
 
-func offeredWords(offers []Offer) string {
-	if len(offers) == 0 {
+func (s *survey) offeredWords() string {
+	switch {
+	case len(s.report.Offers) > 0:
+		words := "offered is"
+		for _, o := range s.report.Offers {
+			words += " " + string(o.Choice)
+		}
+		return words
+	case s.report.OK():
 		return "there is nothing to repair"
 	}
-	words := "offered is"
-	for _, o := range offers {
-		words += " " + string(o.Choice)
-	}
-	return words
+	return "no repair keeps its query id going; `wasmill checkpoint fork` goes on under a new one"
 }
 
 func (s *survey) steps(req RepairRequest) ([]RepairStep, error) {

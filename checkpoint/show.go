@@ -154,7 +154,7 @@ func (s *Summary) records(ctx context.Context, files durable.Files, dir string, 
 		s.Spark, s.WatermarkMS = foreign, p.WatermarkMS
 		s.Sources = sourceSummaries(p)
 		if v.commits.has(id) {
-			d, err := loadDecision(ctx, files, dir, id)
+			d, _, err := loadDecision(ctx, files, dir, id)
 			if s.found(err); err == nil {
 				last = d
 				b.decide(d)

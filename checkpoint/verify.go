@@ -134,9 +134,12 @@ func (s *survey) readRecords(ctx context.Context, files durable.Files, dir strin
 		}
 	}
 	for _, id := range v.commits.ids {
-		d, err := loadDecision(ctx, files, dir, id)
+		d, foreign, err := loadDecision(ctx, files, dir, id)
 		if id != lastDecision || lastPlan > id {
 			err = whole(err)
+		}
+		if err == nil && foreign && !s.report.Spark {
+			err = errorf(CodeForeign, wayForeign, []string{recordName(commitsDir, id)}, "Spark has taken this batch over")
 		}
 		if err == nil {
 			s.decisions[id] = d

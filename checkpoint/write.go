@@ -166,10 +166,6 @@ func (l *Log) settle(ctx context.Context, id BatchID, decided bool) (*Plan, *Dec
 	return p, d, nil
 }
 
-func (l *Log) readDecision(ctx context.Context, id BatchID) (*Decision, error) {
-	return loadDecision(ctx, l.files, l.dir, id)
-}
-
 func (l *Log) again(ctx context.Context, log string, id BatchID) error {
 	text, err := loadRecord(ctx, l.files, l.dir, log, id)
 	if err != nil {
