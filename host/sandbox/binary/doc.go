@@ -18,7 +18,7 @@ const (
 	MaxTable    = 65_536 // elements a table starts with
 	MaxGlobals  = 10_000
 	MaxExports  = 10_000
-	MaxSegments = 10_000 // of elements, and of data
+	MaxSegments = 100_000 // of elements, and of data; a Go module of 2 MB has 32,000
 	MaxBody     = 1 << 20
 	MaxLocals   = 50_000 // of one function
 	MaxParams   = 64     // and results
