@@ -71,7 +71,9 @@ func open(tb testing.TB, t *files.Target, next checkpoint.BatchID) sink.Publishe
 }
 
 // digestOf is a stand-in for a batch digest.
-func digestOf(n checkpoint.BatchID) string { return fmt.Sprintf("%032x", uint64(n)*0x9e3779b97f4a7c15+1) }
+func digestOf(n checkpoint.BatchID) string {
+	return fmt.Sprintf("%032x", uint64(n)*0x9e3779b97f4a7c15+1)
+}
 
 // stage stages one batch, two lanes of it.
 func stage(tb testing.TB, t *files.Target, n checkpoint.BatchID, attempt string, values ...string) sink.Staged {

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 
@@ -65,33 +64,13 @@ func (l *tableLane) Reset()       { l.table.Reset() }
 func (l *tableLane) Rows() int64  { return int64(l.table.Len()) }
 func (l *tableLane) Bytes() int64 { return l.table.Bytes() }
 
-// rawLane takes values as lines: JSON texts as they are, but for line ends between tokens, which are dropped.
-type rawLane struct {
-	data []byte
-	ends []int
-}
+// rawLane takes values as lines.
+type rawLane struct{ lines rows.Lines }
 
-func (l *rawLane) Append(r *abi.Record) error {
-	if at, ok := rows.CheckJSON(r.Value); !ok {
-		return &sink.Misfit{Code: "not_json", Reason: "the value is not well-formed JSON in UTF-8, at byte " + strconv.Itoa(at)}
-	}
-	if bytes.IndexByte(r.Value, '\n') < 0 && bytes.IndexByte(r.Value, '\r') < 0 {
-		l.data = append(l.data, r.Value...)
-	} else {
-		for _, c := range r.Value {
-			if c != '\n' && c != '\r' {
-				l.data = append(l.data, c)
-			}
-		}
-	}
-	l.data = append(l.data, '\n')
-	l.ends = append(l.ends, len(l.data))
-	return nil
-}
-
-func (l *rawLane) Reset()       { l.data, l.ends = l.data[:0], l.ends[:0] }
-func (l *rawLane) Rows() int64  { return int64(len(l.ends)) }
-func (l *rawLane) Bytes() int64 { return int64(len(l.data)) + 8*int64(len(l.ends)) }
+func (l *rawLane) Append(r *abi.Record) error { return l.lines.Append(r.Value) }
+func (l *rawLane) Reset()                     { l.lines.Reset() }
+func (l *rawLane) Rows() int64                { return int64(l.lines.Len()) }
+func (l *rawLane) Bytes() int64               { return l.lines.Bytes() }
 
 // nullPartition is what Hive and Spark call the directory of null.
 const nullPartition = "__HIVE_DEFAULT_PARTITION__"

@@ -131,11 +131,12 @@ func (p *partWriter) rawParts(lanes []*rawLane) error {
 		return err
 	}
 	for _, l := range lanes {
+		data := l.lines.Data()
 		start, prev := 0, 0
-		for _, end := range l.ends {
+		for _, end := range l.lines.Ends() {
 			if n := int64(end - prev); count > 0 && (count == p.t.cfg.MaxPartRows || size+n > p.t.cfg.MaxPartBytes) {
 				if prev > start {
-					piece = append(piece, l.data[start:prev])
+					piece = append(piece, data[start:prev])
 				}
 				if err := flush(); err != nil {
 					return err
@@ -147,7 +148,7 @@ func (p *partWriter) rawParts(lanes []*rawLane) error {
 			prev = end
 		}
 		if prev > start {
-			piece = append(piece, l.data[start:prev])
+			piece = append(piece, data[start:prev])
 		}
 	}
 	return flush()
