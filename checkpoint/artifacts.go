@@ -52,12 +52,9 @@ func (l *Log) putArtifact(ctx context.Context, name, sha string, content []byte)
 	if l.proven[name] {
 		return nil
 	}
-	err := l.objects.PutIfAbsent(ctx, name, content)
-	if errors.Is(err, fs.ErrExist) {
-		// Its writer may have died before it was durable, or the file may be damaged: the name says what it must hold.
-		err = l.objects.Replace(ctx, name, content)
-	}
-	if err != nil {
+	// What is there already may not be durable, as its writer may have died, or may be damaged: the name says what it
+	// must hold.
+	if err := l.objects.Replace(ctx, name, content); err != nil {
 		return ioError("write", name, err)
 	}
 	l.proven[name] = true
