@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/wasmill/wasmill/host/engine"
+)
+
+// status is what the health endpoints answer.
+type status struct {
+	mu     sync.Mutex
+	ready  bool
+	reason string
+	kind   string
+	doing  string
+}
+
+func newStatus(kind string) *status { return &status{kind: kind, reason: "starting"} }
+
+func (s *status) set(ready bool, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready, s.reason = ready, reason
+}
+
+func (s *status) step(st engine.Step, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doing = string(st)
+	if done {
+		s.doing = "between steps"
+	}
+}
+
+// readyz answers 200 when the job runs and 503 with the reason when it does not; ?verbose lists what is known.
+func (s *status) readyz(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if !s.ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	fmt.Fprintln(w, s.reason)
+	if r.URL.Query().Has("verbose") {
+		fmt.Fprintf(w, "engine=%s\nstep=%s\n", s.kind, s.doing)
+	}
+}
+
+// server is the listener of `run --listen`.
+type server struct {
+	http   *http.Server
+	socket net.Listener
+	done   chan error
+}
+
+func listen(ctx context.Context, address string, m *metrics, s *status) (*server, error) {
+	socket, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") })
+	mux.HandleFunc("GET /readyz", s.readyz)
+	srv := &server{
+		socket: socket, done: make(chan error, 1),
+		http: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10},
+	}
+	go func() { srv.done <- srv.http.Serve(socket) }()
+	return srv, nil
+}
+
+func (s *server) address() string { return s.socket.Addr().String() }
+
+func (s *server) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	if served := <-s.done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}

@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/wasmill/wasmill/host/engine"
+)
+
+// Ways to show progress.
+const (
+	progressAuto = "auto"
+	progressJSON = "json"
+	progressNone = "none"
+)
+
+// progress shows a person or a program how a job gets on.
+type progress interface {
+	start(query string)
+	batch(engine.BatchStats)
+	close()
+}
+
+type noProgress struct{}
+
+func (noProgress) start(string)            {}
+func (noProgress) batch(engine.BatchStats) {}
+func (noProgress) close()                  {}
+
+// lineProgress rewrites one line on a terminal, and leaves a summary at the end.
+type lineProgress struct {
+	w       io.Writer
+	now     func() time.Time
+	began   time.Time
+	batches int64
+	in, out int64
+	letters int64
+	last    int64
+	tty     bool
+}
+
+func (p *lineProgress) start(string) {
+	if p.began.IsZero() {
+		p.began = p.now()
+	}
+}
+
+func (p *lineProgress) batch(s engine.BatchStats) {
+	p.batches++
+	p.last = int64(s.Batch)
+	p.in += inputOf(s)
+	for _, k := range s.Sinks {
+		p.out += k.Records
+	}
+	p.letters += s.Letters
+	if p.tty {
+		fmt.Fprintf(p.w, "\r\x1b[K%s", p.text(s.Total))
+	}
+}
+
+func (p *lineProgress) text(last time.Duration) string {
+	elapsed := max(p.now().Sub(p.began), time.Millisecond)
+	return fmt.Sprintf("batch %d   %s records in, %s out, %s set aside   %s records/s   last batch %s",
+		p.last, thousands(p.in), thousands(p.out), thousands(p.letters),
+		thousands(int64(float64(p.in)/elapsed.Seconds())), last.Round(100*time.Microsecond))
+}
+
+func (p *lineProgress) close() {
+	if p.began.IsZero() {
+		return
+	}
+	if p.tty {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+	elapsed := p.now().Sub(p.began).Round(time.Millisecond)
+	if p.batches == 0 {
+		fmt.Fprintf(p.w, "nothing new (%s)\n", elapsed)
+		return
+	}
+	fmt.Fprintf(p.w, "%d batches, %s records in, %s out, %s set aside, in %s\n", p.batches, thousands(p.in), thousands(p.out), thousands(p.letters), elapsed)
+}
+
+func inputOf(s engine.BatchStats) (n int64) {
+	for _, src := range s.Sources {
+		n += src.Records
+	}
+	return n
+}
+
+// thousands writes a count with separators.
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	var b strings.Builder
+	for i, c := range s {
+		if i > 0 && (len(s)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// jsonProgress writes one object a batch, in the shape of Spark's StreamingQueryProgress with a member `wasmill` of our own.
+// Readers must ignore members that they do not know.
+type jsonProgress struct {
+	w       io.Writer
+	job     string
+	query   string
+	run     string
+	sources map[string]string // descriptions
+	sink    string
+	before  time.Time // start of the batch before
+}
+
+type sparkProgress struct {
+	ID                     string           `json:"id"`
+	RunID                  string           `json:"runId"`
+	Name                   string           `json:"name"`
+	Timestamp              string           `json:"timestamp"`
+	BatchID                int64            `json:"batchId"`
+	BatchDuration          int64            `json:"batchDuration"`
+	NumInputRows           int64            `json:"numInputRows"`
+	InputRowsPerSecond     float64          `json:"inputRowsPerSecond"`
+	ProcessedRowsPerSecond float64          `json:"processedRowsPerSecond"`
+	DurationMS             map[string]int64 `json:"durationMs"`
+	StateOperators         []struct{}       `json:"stateOperators"`
+	Sources                []sparkSource    `json:"sources"`
+	Sink                   sparkSink        `json:"sink"`
+	Wasmill                wasmillProgress  `json:"wasmill"`
+}
+
+type sparkSource struct {
+	Description            string          `json:"description"`
+	StartOffset            json.RawMessage `json:"startOffset"`
+	EndOffset              json.RawMessage `json:"endOffset"`
+	LatestOffset           json.RawMessage `json:"latestOffset"`
+	NumInputRows           int64           `json:"numInputRows"`
+	InputRowsPerSecond     float64         `json:"inputRowsPerSecond"`
+	ProcessedRowsPerSecond float64         `json:"processedRowsPerSecond"`
+}
+
+type sparkSink struct {
+	Description   string `json:"description"`
+	NumOutputRows int64  `json:"numOutputRows"`
+}
+
+type wasmillProgress struct {
+	Digest   string           `json:"digest"`
+	Sinks    map[string]int64 `json:"sinks"`
+	Letters  int64            `json:"deadLetters"`
+	Skipped  int64            `json:"skipped"`
+	Restarts int64            `json:"laneRestarts"`
+	Replayed bool             `json:"replayed"`
+}
+
+func (p *jsonProgress) start(query string) {
+	p.query = query
+	if p.run == "" {
+		p.run = uuid.NewString()
+	}
+}
+
+func (p *jsonProgress) close() {}
+
+func (p *jsonProgress) batch(s engine.BatchStats) {
+	began := time.UnixMilli(s.TimeMS).UTC()
+	rows, took := inputOf(s), max(s.Total, time.Millisecond)
+	rate := 0.0
+	if gap := began.Sub(p.before); !p.before.IsZero() && gap > 0 {
+		rate = perSecond(rows, gap)
+	}
+	p.before = began
+	out := sparkProgress{
+		ID: p.query, RunID: p.run, Name: p.job, Timestamp: began.Format("2006-01-02T15:04:05.000Z"), BatchID: int64(s.Batch),
+		BatchDuration: s.Total.Milliseconds(), NumInputRows: rows, InputRowsPerSecond: rate, ProcessedRowsPerSecond: perSecond(rows, took),
+		DurationMS: durations(s), StateOperators: []struct{}{},
+		Wasmill: wasmillProgress{
+			Digest: s.Digest, Letters: s.Letters, Skipped: s.Skipped, Restarts: s.Restarts, Replayed: s.Replayed, Sinks: map[string]int64{},
+		},
+		Sink: sparkSink{Description: p.sink},
+	}
+	for _, src := range s.Sources {
+		out.Sources = append(out.Sources, sparkSource{
+			Description: p.sources[src.Name], StartOffset: offset(src.Start.Line), EndOffset: offset(src.End.Line), LatestOffset: offset(""),
+			NumInputRows: src.Records, InputRowsPerSecond: rate, ProcessedRowsPerSecond: perSecond(src.Records, took),
+		})
+	}
+	for _, k := range s.Sinks {
+		out.Wasmill.Sinks[k.Name] = k.Records
+		out.Sink.NumOutputRows += k.Records
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return // numbers and names always marshal
+	}
+	fmt.Fprintf(p.w, "%s\n", text)
+}
+
+// durations maps the steps of a batch to Spark's names and keeps our own beside them.
+func durations(s engine.BatchStats) map[string]int64 {
+	ms := func(steps ...engine.Step) (n int64) {
+		for _, st := range steps {
+			n += s.Steps[st].Microseconds()
+		}
+		return n / 1000
+	}
+	return map[string]int64{
+		"walCommit": ms(engine.StepPlan), "addBatch": ms(engine.StepRun, engine.StepStage, engine.StepPublish),
+		"commitOffsets": ms(engine.StepDecide), "triggerExecution": s.Total.Milliseconds(),
+		"run": ms(engine.StepRun), "stage": ms(engine.StepStage), "publish": ms(engine.StepPublish),
+	}
+}
+
+func perSecond(n int64, d time.Duration) float64 {
+	return math.Round(float64(n)/d.Seconds()*10) / 10
+}
+
+func offset(line string) json.RawMessage {
+	if line == "" || line == "-" || !json.Valid([]byte(line)) {
+		return json.RawMessage("null")
+	}
+	return json.RawMessage(line)
+}

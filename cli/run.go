@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/pipeline"
+	"github.com/wasmill/wasmill/host/sandbox"
+)
+
+func runCommand(e *Env) *ucli.Command {
+	return &ucli.Command{
+		Name:      "run",
+		Usage:     "run a job",
+		ArgsUsage: "[JOB.yaml]",
+		Description: "Runs until the trigger is used up (availableNow) or until SIGTERM or SIGINT, which finishes the batch and exits " +
+			"with 0; a second one exits at once.\nKilled at any moment, the next run goes on where this one was. Without a name it takes " +
+			DefaultJobFile + ".",
+		Flags: append(engineFlags(),
+			&ucli.StringFlag{Name: "progress", Value: progressAuto, Usage: "auto: a line on a terminal; json: one JSON object a batch, on stdout; none"},
+			&ucli.StringFlag{Name: "listen", Usage: "`ADDRESS` for /metrics, /livez and /readyz, such as 127.0.0.1:9090"},
+			&ucli.StringFlag{Name: "log", Value: "text", Usage: "text or json, on stderr"},
+			&ucli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
+		),
+		Action: func(c *ucli.Context) error { return e.run(c) },
+	}
+}
+
+// engineFlags are those of every command that runs modules.
+func engineFlags() []ucli.Flag {
+	return []ucli.Flag{
+		&ucli.StringFlag{Name: "cache", Usage: "`FOLDER` of compiled modules; default: wasmill in the user's cache folder; \"none\" for none"},
+		&ucli.BoolFlag{Name: "interpreter", Usage: "interpret modules instead of compiling them"},
+		&ucli.IntFlag{Name: "workers", Usage: "lanes that run at a time; 0 is one a processor. It changes no output"},
+	}
+}
+
+// jobFileOf is the job file that a command names.
+func jobFileOf(c *ucli.Context) (string, error) {
+	switch c.Args().Len() {
+	case 0:
+		return DefaultJobFile, nil
+	case 1:
+		return c.Args().First(), nil
+	}
+	return "", usagef(c, "one job file, not %d arguments", c.Args().Len())
+}
+
+// newEngine starts the engine that modules run on.
+func (e *Env) newEngine(c *ucli.Context) (sandbox.Engine, error) {
+	dir := c.String("cache")
+	switch dir {
+	case "none":
+		dir = ""
+	case "":
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return sandbox.New(sandbox.Config{Interpreter: c.Bool("interpreter")}) // no home, no cache
+		}
+		dir = filepath.Join(user, "wasmill", "modules")
+	}
+	return sandbox.New(sandbox.Config{CacheDir: dir, Interpreter: c.Bool("interpreter")})
+}
+
+// pipelineEnv is the machine as a pipeline may see it.
+func (e *Env) pipelineEnv(c *ucli.Context, eng sandbox.Engine, log *slog.Logger) pipeline.Env {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return pipeline.Env{
+		Files: e.Files, Sandbox: eng, Clock: systemClock{e.Now}, Stdout: e.Stdout, Log: log, Workers: c.Int("workers"),
+		Holder: fmt.Sprintf("pid %d on %s since %s", os.Getpid(), host, e.Now().UTC().Format(time.RFC3339)),
+		NewID:  uuid.NewString, Unique: unique, Version: buildVersions().Version,
+	}
+}
+
+// unique is 8 hex digits that no other attempt has.
+func unique() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails: see crypto/rand
+	return hex.EncodeToString(b[:])
+}
+
+// systemClock is the machine's clock.
+type systemClock struct{ now func() time.Time }
+
+func (s systemClock) Now() time.Time { return s.now() }
+
+func (s systemClock) Wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *Env) run(c *ucli.Context) (err error) {
+	file, err := jobFileOf(c)
+	if err != nil {
+		return err
+	}
+	log, err := e.logger(c)
+	if err != nil {
+		return err
+	}
+	j, err := e.loadJob(file)
+	if err != nil {
+		return err
+	}
+	ctx, stop, done := e.signals(c.Context, log)
+	defer done()
+	eng, err := e.newEngine(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, eng.Close(context.WithoutCancel(ctx))) }()
+	r := &running{env: e, job: j, log: log, stop: stop, kind: eng.Kind()}
+	if err := r.watch(ctx, c); err != nil {
+		return err
+	}
+	defer r.close()
+	penv := e.pipelineEnv(c, eng, log)
+	penv.Events = r.events()
+	if tap := failpoints(e, penv.Events); tap != nil {
+		penv.Files = tap(penv.Files)
+	}
+	program, err := pipeline.Load(ctx, j, penv)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, program.Close(context.WithoutCancel(ctx))) }()
+	return r.run(ctx, program)
+}
+
+// running is one `wasmill run`.
+type running struct {
+	env      *Env
+	job      *job.Job
+	log      *slog.Logger
+	stop     <-chan struct{}
+	kind     string // of the engine
+	progress progress
+	status   *status
+	metrics  *metrics
+	server   *server
+}
+
+// spaceWait is how long a job waits for room on a full disk before it looks again.
+const spaceWait = 5 * time.Second
+
+// run opens the pipeline and lets it run. A job without an end waits for space on a full disk and opens everything anew;
+// any other error ends it, and the next start recovers.
+func (r *running) run(ctx context.Context, p *pipeline.Program) error {
+	for {
+		err := r.once(ctx, p)
+		if err == nil || r.job.Trigger.AvailableNow || !durable.NoSpace(err) || errors.Is(err, durable.ErrSync) {
+			return err
+		}
+		r.status.set(false, "no space left: "+err.Error())
+		r.log.Error("no space left: waiting", "error", err, "wait", spaceWait)
+		select {
+		case <-r.stop:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(spaceWait):
+		}
+	}
+}
+
+func (r *running) once(ctx context.Context, p *pipeline.Program) (err error) {
+	pl, err := p.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pl.Close()) }()
+	r.progress.start(pl.QueryID())
+	r.status.set(true, "running")
+	r.log.Debug("running", "job", r.job.Name, "query", pl.QueryID(), "revision", p.Revision, "engine", r.kind)
+	return pl.Run(ctx, r.stop)
+}
+
+// signals gives a context for the work and a channel that closes when the job should end after its batch. A second signal
+// ends the process at once.
+func (e *Env) signals(parent context.Context, log *slog.Logger) (context.Context, <-chan struct{}, func()) {
+	ctx, cancel := context.WithCancel(parent)
+	stop := make(chan struct{})
+	got := make(chan os.Signal, 2)
+	signal.Notify(got, syscall.SIGTERM, os.Interrupt)
+	go func() {
+		select {
+		case s := <-got:
+			log.Info("finishing the batch; again to stop at once", "signal", s.String())
+			close(stop)
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case s := <-got:
+			log.Warn("stopped at once", "signal", s.String())
+			e.exit(ExitFailure)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop, func() {
+		signal.Stop(got)
+		cancel()
+	}
+}
+
+// logger writes to stderr.
+func (e *Env) logger(c *ucli.Context) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.String("log-level"))); err != nil {
+		return nil, usagef(c, "--log-level %q: it is debug, info, warn or error", c.String("log-level"))
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	switch c.String("log") {
+	case "text":
+		return slog.New(slog.NewTextHandler(e.Stderr, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(e.Stderr, opts)), nil
+	}
+	return nil, usagef(c, "--log %q: it is text or json", c.String("log"))
+}

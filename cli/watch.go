@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/engine"
+)
+
+// watch starts what shows the job's progress: a line or JSON, metrics and health.
+func (r *running) watch(ctx context.Context, c *ucli.Context) error {
+	e := r.env
+	r.status = newStatus(r.kind)
+	r.metrics = newMetrics(r.job.Name, r.kind)
+	switch how := c.String("progress"); how {
+	case progressNone:
+		r.progress = noProgress{}
+	case progressJSON:
+		p := &jsonProgress{w: e.Stdout, job: r.job.Name, sources: map[string]string{}}
+		for _, s := range r.job.Sources {
+			p.sources[s.Name] = s.Name
+			if s.Files != nil {
+				p.sources[s.Name] = "FileStreamSource[file:" + s.Files.Path + "]"
+			}
+		}
+		for _, s := range r.job.Sinks {
+			if s.Stdout != nil {
+				p.w = e.Stderr // stdout is the sink's
+			}
+			if s.Files != nil && p.sink == "" {
+				p.sink = "FileSink[file:" + s.Files.Path + "]"
+			}
+		}
+		r.progress = p
+	case progressAuto:
+		r.progress = &lineProgress{w: e.Stderr, now: e.Now, tty: e.StderrTerminal}
+	default:
+		return usagef(c, "--progress %q: it is auto, json or none", how)
+	}
+	address := c.String("listen")
+	if address == "" {
+		return nil
+	}
+	var err error
+	if r.server, err = listen(ctx, address, r.metrics, r.status); err != nil {
+		return fmt.Errorf("listen on %s: %w", address, err)
+	}
+	r.log.Info("listening", "address", r.server.address())
+	return nil
+}
+
+func (r *running) close() {
+	r.progress.close()
+	if r.server != nil {
+		if err := r.server.close(); err != nil {
+			r.log.Warn("close the listener", "error", err)
+		}
+	}
+}
+
+// events connects the engine to the log, the metrics and the progress.
+func (r *running) events() *engine.Events {
+	return &engine.Events{
+		Step: func(_ checkpoint.BatchID, s engine.Step, done bool) { r.status.step(s, done) },
+		Batch: func(s engine.BatchStats) {
+			r.metrics.batch(s)
+			r.progress.batch(s)
+		},
+		Recovered: func(rec engine.Recovery) {
+			r.metrics.recovered(rec)
+			r.log.Info("recovered", "batch", rec.Batch, "target", rec.Target, "rung", rec.Rung, "detail", rec.Detail)
+		},
+		Warning: func(op string, err error) {
+			r.metrics.warning()
+			r.log.Warn(op, "error", err)
+		},
+	}
+}

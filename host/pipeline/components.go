@@ -1,0 +1,105 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/rows/parquetfile"
+	"github.com/wasmill/wasmill/host/sink"
+	filesink "github.com/wasmill/wasmill/host/sink/files"
+	"github.com/wasmill/wasmill/host/sink/stdout"
+	"github.com/wasmill/wasmill/host/source"
+	filesource "github.com/wasmill/wasmill/host/source/files"
+	"github.com/wasmill/wasmill/host/source/generator"
+)
+
+// sources builds the job's sources. dir gives each its folder in the checkpoint. readOnly ones write nothing there.
+func (p *Program) sources(j *job.Job, dir func(name string) (string, error), readOnly bool) (map[string]source.Source, error) {
+	out := map[string]source.Source{}
+	for i := range j.Sources {
+		s := &j.Sources[i]
+		state, err := dir(s.Name)
+		if err != nil {
+			return nil, err
+		}
+		if out[s.Name], err = p.source(s, state, readOnly); err != nil {
+			return nil, fmt.Errorf("source %s: %w", s.Name, err)
+		}
+	}
+	return out, nil
+}
+
+func (p *Program) source(s *job.Source, state string, readOnly bool) (source.Source, error) {
+	switch {
+	case s.Files != nil:
+		return filesource.New(filesource.Config{
+			Name: s.Name, Path: s.Files.Path, Format: filesource.Format(s.Files.Format),
+			Compression: filesource.Compression(s.Files.Compression),
+			CSV:         filesource.CSVOptions{Comma: s.Files.CSV.Delimiter, Columns: s.Files.CSV.Columns, NoHeader: !s.Files.CSV.Header},
+			Attach:      s.Attach, Settle: s.Files.Settle, State: state, ReadOnly: readOnly, Warn: p.warn("source " + s.Name),
+			Files: p.env.Files, Clock: p.env.Clock.Now,
+		})
+	case s.Generator != nil:
+		return generator.New(generator.Config{
+			Name: s.Name, Seed: s.Generator.Seed, Rate: s.Generator.Rate, Total: s.Generator.Records, Clock: p.env.Clock.Now,
+		})
+	}
+	return nil, fmt.Errorf("no kind is set")
+}
+
+func (p *Program) warn(what string) func(error) {
+	if p.env.Log == nil {
+		return nil
+	}
+	return func(err error) { p.env.Log.Warn(what, "error", err) }
+}
+
+// targets builds the job's targets. They open nothing until the engine opens them.
+func (p *Program) targets(j *job.Job) (map[string]sink.Target, error) {
+	out := map[string]sink.Target{}
+	for i := range j.Sinks {
+		s := &j.Sinks[i]
+		t, err := p.target(s)
+		if err != nil {
+			return nil, fmt.Errorf("sink %s: %w", s.Name, err)
+		}
+		out[s.Name] = t
+	}
+	return out, nil
+}
+
+func (p *Program) target(s *job.Sink) (sink.Target, error) {
+	switch {
+	case s.Files != nil:
+		schema, err := schemaOf(s.Files.Schema)
+		if err != nil {
+			return nil, err
+		}
+		return filesink.New(filesink.Config{
+			Sink: s.Name, Dir: s.Files.Path, Format: filesink.Format(s.Files.Format), Schema: schema,
+			PartitionBy: s.Files.PartitionBy, Codec: parquetfile.Codec(s.Files.Compression),
+			NoHeader: !s.Files.CSV.Header, Delimiter: s.Files.CSV.Delimiter,
+			MaxPartRows: s.Files.MaxPartRows, MaxPartBytes: s.Files.MaxPartSize, Retention: s.Files.Retention,
+			CreatedBy: "wasmill version " + p.env.Version, Files: p.env.Files, Clock: p.env.Clock.Now,
+		})
+	case s.Stdout != nil:
+		return stdout.New(stdout.Config{Sink: s.Name, Out: p.env.Stdout})
+	}
+	return nil, fmt.Errorf("no kind is set")
+}
+
+func schemaOf(columns []job.Column) (*rows.Schema, error) {
+	if len(columns) == 0 {
+		return nil, nil
+	}
+	out := make([]rows.Column, 0, len(columns))
+	for _, c := range columns {
+		t, err := rows.ParseType(c.Type.String())
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", c.Name, err)
+		}
+		out = append(out, rows.Column{Name: c.Name, Type: t})
+	}
+	return rows.NewSchema(out)
+}

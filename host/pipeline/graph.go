@@ -1,0 +1,172 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/sandbox"
+	"github.com/wasmill/wasmill/host/sink"
+	"github.com/wasmill/wasmill/host/source"
+)
+
+// parts are what a graph is wired from, by name.
+type parts struct {
+	sources  map[string]source.Source
+	programs map[string]sandbox.Program
+	modules  map[string]string // sha256
+	targets  map[string]sink.Target
+}
+
+// wire makes the engine's graph of a job. The job's transforms may stand in any order in the file; the graph's stages are
+// in topological order, ties in the order of the file.
+func wire(j *job.Job, p parts) (*engine.Graph, engine.ErrorPolicy, error) {
+	g := &engine.Graph{Lanes: j.Lanes}
+	policy := engine.ErrorPolicy{Policy: engine.Policy(j.Errors.Policy), Sink: -1, Max: int(j.Errors.Max)}
+	w := wirer{job: j, parts: p, graph: g, sources: map[string]int{}, stages: map[string]int{}}
+	for i := range j.Sources {
+		w.source(&j.Sources[i])
+	}
+	if err := w.transforms(); err != nil {
+		return nil, policy, err
+	}
+	for i := range j.Sinks {
+		s := &j.Sinks[i]
+		node := engine.SinkNode{Name: s.Name, Target: p.targets[s.Name]}
+		for k, in := range s.From {
+			e, err := w.edge(in, fmt.Sprintf("spec.sinks[%d].from[%d]", i, k))
+			if err != nil {
+				return nil, policy, err
+			}
+			node.Inputs = append(node.Inputs, e)
+		}
+		if s.Name == j.Errors.DeadLetters {
+			policy.Sink = i
+		}
+		g.Sinks = append(g.Sinks, node)
+	}
+	return g, policy, nil
+}
+
+type wirer struct {
+	job     *job.Job
+	parts   parts
+	graph   *engine.Graph
+	sources map[string]int
+	stages  map[string]int
+}
+
+func (w *wirer) source(s *job.Source) {
+	node := engine.SourceNode{
+		Name: s.Name, Source: w.parts.sources[s.Name],
+		Limit: source.Limit{Records: s.Batch.MaxRecords, Bytes: s.Batch.MaxBytes},
+	}
+	if s.EventTime != nil {
+		node.EventTime = &engine.EventTime{Pointer: s.EventTime.JSON, Unit: abi.TimeUnit(s.EventTime.Unit)}
+	}
+	w.sources[s.Name] = len(w.graph.Sources)
+	w.graph.Sources = append(w.graph.Sources, node)
+}
+
+// transforms adds the stages whose inputs are there until none is left. The job has no cycle, so each round adds one.
+func (w *wirer) transforms() error {
+	for len(w.stages) < len(w.job.Transforms) {
+		before := len(w.stages)
+		for i := range w.job.Transforms {
+			t := &w.job.Transforms[i]
+			if _, done := w.stages[t.Name]; done || !w.ready(t) {
+				continue
+			}
+			if err := w.transform(i, t); err != nil {
+				return err
+			}
+			break
+		}
+		if len(w.stages) == before {
+			return fmt.Errorf("wire transforms: a cycle among them")
+		}
+	}
+	return nil
+}
+
+func (w *wirer) ready(t *job.Transform) bool {
+	for _, in := range t.From {
+		_, src := w.sources[in.Name]
+		_, stage := w.stages[in.Name]
+		if !src && !stage {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *wirer) transform(i int, t *job.Transform) error {
+	program := w.parts.programs[t.Name]
+	node := engine.StageNode{
+		Name: t.Name, Program: program, Module: w.parts.modules[t.Name],
+		Fuel: engine.Fuel{Call: t.Limits.FuelCall, Record: t.Limits.FuelRecord},
+	}
+	if n := len(program.Manifest().Inputs); n > 1 && len(t.From) > n {
+		return fault.New(CodeTooManyInputs, w.job.Place(fmt.Sprintf("spec.transforms[%d].from", i)),
+			fmt.Errorf("transform %s has %d inputs, its module declares %d", t.Name, len(t.From), n),
+			"give it as many `from` entries as the module has inputs, in their order")
+	}
+	for k, in := range t.From {
+		e, err := w.edge(in, fmt.Sprintf("spec.transforms[%d].from[%d]", i, k))
+		if err != nil {
+			return err
+		}
+		node.Inputs = append(node.Inputs, e)
+	}
+	w.stages[t.Name] = len(w.graph.Stages)
+	w.graph.Stages = append(w.graph.Stages, node)
+	return nil
+}
+
+// edge resolves a reference. A port must be one that the module declares, which only its manifest tells.
+func (w *wirer) edge(in job.Input, path string) (engine.Edge, error) {
+	if i, ok := w.sources[in.Name]; ok {
+		return engine.FromSource(i), nil
+	}
+	stage := w.stages[in.Name]
+	outputs := w.graph.Stages[stage].Program.Manifest().Outputs
+	if in.Port == "" {
+		return engine.FromPort(stage, 0), nil
+	}
+	var names []string
+	for p, o := range outputs {
+		if o.Name == in.Port {
+			return engine.FromPort(stage, p), nil
+		}
+		names = append(names, o.Name)
+	}
+	return engine.Edge{}, fault.New(CodeUnknownPort, w.job.Place(path),
+		fmt.Errorf("transform %s has no port %q", in.Name, in.Port), "its module declares: "+strings.Join(names, ", "))
+}
+
+// UnreadPorts lists the ports, as name.port, that nobody in the job reads: what is sent there is dropped.
+func UnreadPorts(g *engine.Graph) []string {
+	read := map[engine.Edge]bool{}
+	for i := range g.Stages {
+		for _, e := range g.Stages[i].Inputs {
+			read[e] = true
+		}
+	}
+	for i := range g.Sinks {
+		for _, e := range g.Sinks[i].Inputs {
+			read[e] = true
+		}
+	}
+	var out []string
+	for i := range g.Stages {
+		for p, o := range g.Stages[i].Program.Manifest().Outputs {
+			if !read[engine.FromPort(i, p)] {
+				out = append(out, g.Stages[i].Name+"."+o.Name)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,235 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/sandbox"
+	"github.com/wasmill/wasmill/host/sink"
+	"github.com/wasmill/wasmill/host/source"
+)
+
+// Env is what a pipeline gets from outside: the machine, as far as it may see it.
+type Env struct {
+	Files   durable.Files
+	Sandbox sandbox.Engine
+	Clock   engine.Clock
+	Stdout  io.Writer // what stdout sinks write to
+	Holder  string    // who holds the checkpoint, for people
+	NewID   func() string
+	Unique  func() string // 8 hex digits, never the same twice
+	Log     *slog.Logger
+	Events  *engine.Events
+	Workers int
+	Version string // of the program, named in files
+}
+
+// Program is a job whose modules are compiled and started: all that can be known of it without its checkpoint.
+type Program struct {
+	Job      *job.Job
+	Revision string // sha256 of Canonical
+	// Canonical is the revision: canonical JSON of all that determines output.
+	Canonical []byte
+	env       Env
+	loaded    map[string]*loaded // by transform
+	revived   []*loaded          // of earlier revisions
+}
+
+// Load compiles and starts the job's modules.
+func Load(ctx context.Context, j *job.Job, env Env) (*Program, error) {
+	p := &Program{Job: j, env: env, loaded: map[string]*loaded{}}
+	for i := range j.Transforms {
+		t := &j.Transforms[i]
+		binary, err := p.binary(ctx, t)
+		if err == nil {
+			p.loaded[t.Name], err = start(ctx, env.Sandbox, t, binary, p.guestLog(t.Name))
+		}
+		if err != nil {
+			return nil, errors.Join(err, p.Close(ctx))
+		}
+	}
+	if err := p.revise(); err != nil {
+		return nil, errors.Join(err, p.Close(ctx))
+	}
+	if _, _, err := p.sketch(); err != nil {
+		return nil, errors.Join(err, p.Close(ctx))
+	}
+	return p, nil
+}
+
+// binary finds a transform's module: a file, or one that the checkpoint keeps.
+func (p *Program) binary(_ context.Context, t *job.Transform) (sandbox.Binary, error) {
+	if t.Module.SHA256 != "" {
+		return ReadBinary(p.env.Files, path.Join(p.Job.Checkpoint, "modules", t.Module.SHA256+".wasm"))
+	}
+	return ReadBinary(p.env.Files, t.Module.Path)
+}
+
+func (p *Program) revise() error {
+	in := job.RevisionInputs{ABI: abi.Version, Semantics: engine.Semantics, Groups: abi.KeyGroups, Modules: map[string]job.ModuleInputs{}}
+	for name, l := range p.loaded {
+		in.Modules[name] = job.ModuleInputs{SHA256: l.module.Info().Digest, Image: l.program.Image(), Manifest: l.program.Manifest()}
+	}
+	var err error
+	if p.Canonical, p.Revision, err = p.Job.Revision(in); err != nil {
+		return fmt.Errorf("compute the revision: %w", err)
+	}
+	return nil
+}
+
+func (p *Program) guestLog(transform string) func(int, string) {
+	if p.env.Log == nil {
+		return nil
+	}
+	log := p.env.Log.With("transform", transform)
+	levels := []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
+	return func(level int, text string) {
+		log.Log(context.Background(), levels[min(max(level, 0), len(levels)-1)], text)
+	}
+}
+
+// sketch wires the graph with targets that are never opened, to find what the manifests contradict.
+func (p *Program) sketch() (*engine.Graph, engine.ErrorPolicy, error) {
+	targets, err := p.targets(p.Job)
+	if err != nil {
+		return nil, engine.ErrorPolicy{}, err
+	}
+	return wire(p.Job, p.parts(nil, targets))
+}
+
+// Graph is the job's graph without sources and with targets that are not open: for looking at.
+func (p *Program) Graph() (*engine.Graph, error) {
+	g, _, err := p.sketch()
+	return g, err
+}
+
+func (p *Program) parts(sources map[string]source.Source, targets map[string]sink.Target) parts {
+	ps := parts{sources: sources, targets: targets, programs: map[string]sandbox.Program{}, modules: map[string]string{}}
+	for name, l := range p.loaded {
+		ps.programs[name] = l.program
+		ps.modules[name] = l.module.Info().Digest
+	}
+	return ps
+}
+
+// Close gives the modules up.
+func (p *Program) Close(ctx context.Context) error {
+	var errs []error
+	for _, l := range p.loaded {
+		if l != nil {
+			errs = append(errs, l.close(ctx))
+		}
+	}
+	for _, l := range p.revived {
+		errs = append(errs, l.close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// Open opens the job's checkpoint, sources and targets and brings its last batch to an end.
+func (p *Program) Open(ctx context.Context) (*Pipeline, error) {
+	log, err := checkpoint.Open(ctx, p.env.Files, p.Job.Checkpoint, p.logOptions())
+	if err != nil {
+		return nil, err
+	}
+	pl := &Pipeline{program: p, log: log}
+	if err := pl.open(ctx); err != nil {
+		return nil, errors.Join(err, pl.Close())
+	}
+	return pl, nil
+}
+
+func (p *Program) logOptions() checkpoint.Options {
+	return checkpoint.Options{
+		Job: p.Job.Name, Holder: p.env.Holder, NewID: p.env.NewID, Unique: p.env.Unique,
+		Clock: func() int64 { return p.env.Clock.Now().UnixMilli() },
+	}
+}
+
+// Pipeline is a job that runs.
+type Pipeline struct {
+	program *Program
+	log     *checkpoint.Log
+	sources map[string]source.Source
+	targets map[string]sink.Target
+	engine  *engine.Engine
+}
+
+// QueryID is the identity of the job's progress.
+func (pl *Pipeline) QueryID() string { return pl.log.QueryID() }
+
+// Run runs batches until the trigger is used up or stop is closed.
+func (pl *Pipeline) Run(ctx context.Context, stop <-chan struct{}) error {
+	return pl.engine.Run(ctx, stop)
+}
+
+// LastBatch is the last sealed batch.
+func (pl *Pipeline) LastBatch() checkpoint.BatchID { return pl.engine.LastBatch() }
+
+func (pl *Pipeline) open(ctx context.Context) error {
+	p := pl.program
+	if err := pl.keep(ctx); err != nil {
+		return err
+	}
+	var err error
+	if pl.sources, err = p.sources(p.Job, pl.log.SourceDir, false); err != nil {
+		return err
+	}
+	if pl.targets, err = p.targets(p.Job); err != nil {
+		return err
+	}
+	g, policy, err := wire(p.Job, p.parts(pl.sources, pl.targets))
+	if err != nil {
+		return err
+	}
+	pl.engine, err = engine.Open(ctx, engine.Config{
+		Job: p.Job.Name, Graph: g, Revision: p.Revision, Log: pl.log, Clock: p.env.Clock, NewAttempt: p.env.Unique,
+		Errors:    policy,
+		Trigger:   engine.Trigger{AvailableNow: p.Job.Trigger.AvailableNow, Interval: p.Job.Trigger.Interval},
+		Retention: retention(p.Job), Workers: p.env.Workers, Events: p.env.Events, Revive: pl.revive,
+	})
+	return err
+}
+
+func retention(j *job.Job) checkpoint.Policy {
+	r := checkpoint.DefaultPolicy()
+	if j.Retention.Batches > 0 {
+		r.Keep = j.Retention.Batches
+	}
+	if j.Retention.Age > 0 {
+		r.AgeMS = j.Retention.Age.Milliseconds()
+	}
+	return r
+}
+
+// keep makes the revision and its modules durable before a decision can need them.
+func (pl *Pipeline) keep(ctx context.Context) error {
+	for _, l := range pl.program.loaded {
+		if err := pl.log.PutModule(ctx, l.module.Info().Digest, l.binary.Stored()); err != nil {
+			return err
+		}
+	}
+	return pl.log.PutRevision(ctx, pl.program.Revision, pl.program.Canonical)
+}
+
+// Close gives up what is open. The checkpoint may be opened again afterwards.
+func (pl *Pipeline) Close() error {
+	var errs []error
+	for _, s := range pl.sources {
+		errs = append(errs, s.Close())
+	}
+	for _, t := range pl.targets {
+		errs = append(errs, t.Close())
+	}
+	errs = append(errs, pl.log.Close())
+	return errors.Join(errs...)
+}
