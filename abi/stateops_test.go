@@ -359,8 +359,11 @@ func TestAnswerStateInAnyRoom(t *testing.T) {
 }
 
 func FuzzReadStateOps(f *testing.F) {
-	seed := stateMemory(opWith(OpPut, nil), opWith(OpScan, nil))[testBase:]
-	f.Add(seed, uint32(1024), uint32(1), uint32(4096), uint32(64), uint32(2048))
+	mem := make([]byte, 512)
+	opStruct{op: uint8(OpPut), keyPtr: 8, keyLen: 3, valueLen: 4}.put(mem, 64)
+	opStruct{op: uint8(OpScan), keyPtr: 8, keyLen: 3, valueLen: -1}.put(mem, 64+StateOpSize)
+	f.Add(mem, uint32(64), uint32(1), uint32(256), uint32(64), uint32(240))
+	f.Add(mem, uint32(64+StateOpSize), uint32(1), uint32(256), uint32(64), uint32(240))
 	f.Fuzz(func(t *testing.T, mem []byte, ptr, count, buf, capacity, need uint32) {
 		rules := oneLane()
 		_, err := writes(mem, ptr, count, rules)

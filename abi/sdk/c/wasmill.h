@@ -73,8 +73,8 @@ static struct {
     char *done;  /* end of the bytes of finished records */
     char *at;    /* where the next byte goes */
     char *value; /* where the value of the record under construction begins */
-    uint32_t count;
-    wm_record rec; /* the record under construction */
+    uint32_t sent, count; /* finished records, and how many of them the host has */
+    wm_record *rec;       /* the record under construction: the one behind the finished ones */
 } wm__;
 static wm_record wm__pending[WM_PENDING];
 static char wm__bytes[WM_ARENA];
@@ -117,7 +117,7 @@ WM__SLOW void *wm__alloc(uint32_t n) {
 
 /* wm__copy copies n bytes that do not overlap, reading none beyond them. */
 WM__INLINE void wm__copy(char *to, const char *from, uint32_t n) {
-    if (n > 256) {
+    if (n > 32) {
         __builtin_memcpy(to, from, n);
         return;
     }
@@ -197,8 +197,17 @@ WM__INLINE wm_value wm_field(const wm_record *r, uint32_t i) {
 
 /* wm_flush hands over what is finished; the batch's end does it by itself. */
 WM__SLOW void wm_flush(void) {
-    if (wm__.count) wm_host_emit(wm__pending, wm__.count, sizeof(wm_record));
-    wm__.count = 0;
+    if (wm__.count > wm__.sent) wm_host_emit(wm__pending + wm__.sent, wm__.count - wm__.sent, sizeof(wm_record));
+    wm__.sent = wm__.count;
+}
+
+/* wm__slot answers where the next record goes. */
+WM__INLINE wm_record *wm__slot(void) {
+    if (wm__.count == WM_PENDING) {
+        wm_flush();
+        wm__.sent = wm__.count = 0;
+    }
+    return &wm__pending[wm__.count];
 }
 
 /* wm__room makes room for n bytes more of the record under construction, whose bytes move to the arena's beginning. */
@@ -213,8 +222,8 @@ WM__SLOW void wm__room(uint32_t n) {
         wm__.end = to + size;
     }
     __builtin_memmove(to, from, used);
-    uint32_t key = wm__.rec.key - wm__address(from);
-    if (wm__.rec.key_len > 0 && key < used) wm__.rec.key = wm__address(to) + key;
+    uint32_t key = wm__.rec->key - wm__address(from);
+    if (wm__.rec->key_len > 0 && key < used) wm__.rec->key = wm__address(to) + key;
     wm__.base = wm__.done = to;
     wm__.value = to + (wm__.value - from);
     wm__.at = to + used;
@@ -226,51 +235,47 @@ WM__INLINE char *wm__need(uint32_t n) {
     return wm__.at;
 }
 
-WM__INLINE void wm__add(const wm_record *r) {
-    if (wm__.count == WM_PENDING) wm_flush();
-    wm__pending[wm__.count++] = *r;
-}
-
 /* wm_pass emits an input record as it is, to a port: its position among the manifest's outputs. */
 WM__INLINE void wm_pass(const wm_record *r, uint16_t port) {
-    if (wm__.count == WM_PENDING) wm_flush();
-    wm_record *o = &wm__pending[wm__.count++];
+    wm_record *o = wm__slot();
     *o = *r;
     o->kind = WM_RECORD;
     o->port = port;
+    wm__.count++;
 }
 
 /* wm_begin starts an output record for a port with key, headers, event time and index of r; r may be NULL. The wm_put
  * functions then write its value and wm_end finishes it. What wm_begin answers may be changed until then; what its
- * addresses point to must stay until the handlers of this frame have run. A record begun and not ended is forgotten. */
+ * addresses point to must stay until the handlers of this frame have run. A record begun is forgotten when another one is
+ * begun, passed or judged before its end. */
 WM__INLINE wm_record *wm_begin(const wm_record *r, uint16_t port) {
     wm__.at = wm__.value = wm__.done;
-    wm__.rec = r ? *r : (wm_record){.key_len = -1, .index = WM_NO_INDEX};
-    wm__.rec.kind = WM_RECORD;
-    wm__.rec.port = port;
-    wm__.rec.partition = 0;
-    return &wm__.rec;
+    wm_record *o = wm__.rec = wm__slot();
+    *o = r ? *r : (wm_record){.key_len = -1, .index = WM_NO_INDEX};
+    o->kind = WM_RECORD;
+    o->port = port;
+    return o;
 }
 
 /* wm_as_key makes what was written since wm_begin the record's key. */
 WM__INLINE void wm_as_key(void) {
-    wm__.rec.key = wm__address(wm__.value);
-    wm__.rec.key_len = (int32_t)(wm__.at - wm__.value);
+    wm__.rec->key = wm__address(wm__.value);
+    wm__.rec->key_len = (int32_t)(wm__.at - wm__.value);
     wm__.value = wm__.at;
 }
 
 WM__INLINE void wm_end(void) {
-    wm__.rec.value = wm__address(wm__.value);
-    wm__.rec.value_len = (int32_t)(wm__.at - wm__.value);
+    wm__.rec->value = wm__address(wm__.value);
+    wm__.rec->value_len = (int32_t)(wm__.at - wm__.value);
     wm__.done = wm__.at;
-    wm__add(&wm__.rec);
+    wm__.count++;
 }
 
 /* wm_end_null finishes a record whose value is null: a tombstone. */
 WM__INLINE void wm_end_null(void) {
-    wm__.rec.value_len = -1;
+    wm__.rec->value_len = -1;
     wm__.done = wm__.at = wm__.value;
-    wm__add(&wm__.rec);
+    wm__.count++;
 }
 
 WM__INLINE void wm_put(const char *p, uint32_t n) {
@@ -283,10 +288,10 @@ WM__INLINE void wm_put_slice(wm_slice s) { wm_put(s.p, s.n); }
 #define WM_PUT(literal) wm_put("" literal, sizeof(literal) - 1)
 
 WM__SLOW int wm__verdict(const wm_record *r, uint8_t kind, int32_t code, wm_slice reason) {
-    wm_begin(NULL, 0);
-    wm__.rec.kind = kind;
-    wm__.rec.partition = code;
-    wm__.rec.index = r->index;
+    wm_record *o = wm_begin(NULL, 0);
+    o->kind = kind;
+    o->partition = code;
+    o->index = r->index;
     wm_put_slice(reason);
     wm_end();
     return 0;
@@ -308,6 +313,7 @@ WM__INLINE int wm__run(wm_frame *f, const wm_handlers *h) {
         wm__.end = wm__bytes + sizeof wm__bytes;
     }
     wm__.at = wm__.value = wm__.done = wm__.base;
+    wm__.sent = wm__.count = 0;
     int status = 0;
     uint32_t at = f->records, stride = f->stride;
     for (uint32_t left = f->count; left && !status; left--, at += stride) {
@@ -425,45 +431,49 @@ WM__INLINE bool wm_integer(wm_value v, int64_t *out) {
     return v.kind == WM_NUMBER && wm__decimal(v.p, v.n, 0, out, &exact) && exact;
 }
 
-/* wm__digits writes v with at least min digits before end and answers where it begins. */
-WM__INLINE char *wm__digits(char *end, uint64_t v, uint32_t min) {
-    char *p = end;
-    while (v > UINT32_MAX) {
-        uint64_t q = v / 10;
-        *--p = (char)('0' + (v - q * 10));
-        v = q;
-    }
-    for (uint32_t w = (uint32_t)v; w; ) {
-        uint32_t q = (uint32_t)((uint64_t)w * 0xcccccccdu >> 35);
-        *--p = (char)('0' + (w - q * 10));
-        w = q;
-    }
-    while ((uint32_t)(end - p) < min) *--p = '0';
-    return p;
+/* wm__length is how many decimal digits v has. */
+WM__INLINE uint32_t wm__length(uint64_t v) {
+    uint32_t n = 1;
+    for (; v > UINT32_MAX; v /= 1000000000) n += 9;
+    uint32_t w = (uint32_t)v;
+    return n + (w >= 10) + (w >= 100) + (w >= 1000) + (w >= 10000) + (w >= 100000) + (w >= 1000000) + (w >= 10000000) +
+           (w >= 100000000) + (w >= 1000000000);
 }
 
-/* wm_put_int writes an integer. */
-WM__INLINE void wm_put_int(int64_t v) {
-    char text[20], *p = wm__digits(text + 20, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, 1);
-    if (v < 0) *--p = '-';
-    wm_put(p, (uint32_t)(text + 20 - p));
+/* wm__digits writes the last n digits of v before end and answers what is left of v. */
+WM__INLINE uint64_t wm__digits(char *end, uint64_t v, uint32_t n) {
+    for (; n && v > UINT32_MAX; n--) {
+        uint64_t q = v / 10;
+        *--end = (char)('0' + (v - q * 10));
+        v = q;
+    }
+    uint32_t w = (uint32_t)v;
+    if (!n) return v;
+    for (; n; n--) {
+        uint32_t q = (uint32_t)((uint64_t)w * 0xcccccccdu >> 35); /* w / 10 */
+        *--end = (char)('0' + (w - q * 10));
+        w = q;
+    }
+    return w;
 }
 
 /* wm_put_scaled writes v / 10^scale with exactly scale digits behind the point: 5 with scale 2 is 0.05. scale is 0 to 18. */
 WM__INLINE void wm_put_scaled(int64_t v, uint32_t scale) {
-    char text[24], *p = wm__digits(text + 23, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, scale + 1);
-    uint32_t n = (uint32_t)(text + 23 - p);
     char *to = wm__need(24);
+    uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    uint32_t n = wm__length(u);
     if (v < 0) *to++ = '-';
-    wm__copy(to, p, n - scale);
-    to += n - scale;
+    if (n <= scale) n = scale + 1;
     if (scale) {
-        *to++ = '.';
-        wm__copy(to, p + n - scale, scale);
-        to += scale;
+        u = wm__digits(to + n + 1, u, scale);
+        to[n - scale] = '.';
     }
-    wm__.at = to;
+    wm__digits(to + n - scale, u, n - scale);
+    wm__.at = to + n + (scale > 0);
 }
+
+/* wm_put_int writes an integer. */
+WM__INLINE void wm_put_int(int64_t v) { wm_put_scaled(v, 0); }
 
 /* ---- reading JSON ------------------------------------------------------------------------------------------------- */
 

@@ -22,7 +22,7 @@ var (
 		Alloc func(n uint32) uint32
 		Init  func(config, n, maxFrame uint32) int32
 		Batch func(frame, n uint32) int32
-		Reset func()
+		Use   func(transform any)
 	}
 )
 

@@ -1,0 +1,94 @@
+package wasmill
+
+import (
+	"unsafe"
+
+	"github.com/wasmill/wasmill/abi/sdk/go/internal/mem"
+	"github.com/wasmill/wasmill/abi/sdk/go/internal/scan"
+)
+
+// Manifest is a module's manifest, the text of manifest.json. Its methods are for package variables: a wrong name stops
+// the module before it has started.
+type Manifest string
+
+// Field is a declared field: its position among the fields of an input.
+type Field uint32
+
+// Port is a declared output: its position among the manifest's outputs.
+type Port uint16
+
+// Out0 is the output of a module without a manifest, which is called out.
+const Out0 Port = 0
+
+// Field is the field that the first input declares by this JSON pointer. It panics when there is none.
+func (m Manifest) Field(pointer string) Field { return m.InputField(0, pointer) }
+
+// InputField is the same for input number input, counted from 0.
+func (m Manifest) InputField(input int, pointer string) Field {
+	at := m.find("inputs", func(inputs scan.Span) int {
+		w := scan.Begin(inputs, scan.Array)
+		for range input {
+			w.Element()
+		}
+		in, _ := w.Element()
+		return position(member(in, "fields"), pointer, "")
+	})
+	if at < 0 {
+		panic("wasmill: the manifest does not declare the field " + pointer)
+	}
+	module.name(Field(at), pointer)
+	return Field(at)
+}
+
+// Port is the output of this name. It panics when there is none.
+func (m Manifest) Port(name string) Port {
+	at := m.find("outputs", func(outputs scan.Span) int { return position(outputs, name, "name") })
+	if at < 0 {
+		panic("wasmill: the manifest does not declare the output " + name)
+	}
+	return Port(at)
+}
+
+// find looks into a member of the manifest, in a copy that has room behind it for wide loads.
+func (m Manifest) find(name string, look func(scan.Span) int) int {
+	var copied mem.Arena
+	if !copied.Hold(uint32(len(m))) {
+		return -1
+	}
+	copy(mem.Bytes(copied.Base, copied.Len), unsafe.Slice(unsafe.StringData(string(m)), len(m)))
+	at := look(member(scan.Whole(copied.Base, copied.Len), name))
+	copied.Release()
+	return at
+}
+
+// member is the last member of that name.
+func member(object scan.Span, name string) scan.Span {
+	var found scan.Span
+	w := scan.Begin(object, scan.Object)
+	for {
+		key, value, ok := w.Member()
+		if !ok {
+			return found
+		}
+		if scan.Is(key, name) {
+			found = value
+		}
+	}
+}
+
+// position is where text stands in a list, as an element or as the member by of an element; -1 when it does not.
+func position(list scan.Span, text, by string) int {
+	w := scan.Begin(list, scan.Array)
+	for i := 0; ; i++ {
+		item, ok := w.Element()
+		if !ok {
+			return -1
+		}
+		if by != "" {
+			item = member(item, by)
+		}
+		if scan.Is(item, text) {
+			return i
+		}
+	}
+}
