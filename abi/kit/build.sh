@@ -25,19 +25,23 @@ leb() {
 	printf "\\x$(printf %02x "$n")"
 }
 
+# custom TITLE TEXT: a custom section
+custom() {
+	local LC_ALL=C
+	printf '\x00'
+	leb $((1 + ${#1} + ${#2}))
+	leb ${#1}
+	printf '%s%s' "$1" "$2"
+}
+
 # section NAME BASE TEXT...: module BASE with one custom section "wasmill" for each text
 section() {
 	cp "wasm/$2.wasm" "wasm/$1.wasm"
 	local text
-	for text in "${@:3}"; do
-		{
-			printf '\x00'
-			leb $((8 + $(printf '%s' "$text" | wc -c)))
-			printf '\x07wasmill%s' "$text"
-		} >>"wasm/$1.wasm"
-	done
+	for text in "${@:3}"; do custom wasmill "$text" >>"wasm/$1.wasm"; done
 }
 
+FEATURES=()
 # shape NAME [PART=TEXT...]: a module that would be good, with some parts replaced
 shape() {
 	local IMPORTS='' MEMORY='(memory (export "memory") 8)' REST=''
@@ -48,7 +52,7 @@ shape() {
 	local part
 	for part in "${@:2}"; do declare "${part%%=*}=${part#*=}"; done
 	printf '(module\n%s\n%s\n%s\n%s\n%s\n%s\n%s)\n' "$EMIT" "$IMPORTS" "$MEMORY" "$ALLOC" "$INIT" "$BATCH" "$REST" |
-		wat2wasm -o "wasm/$1.wasm" -
+		wat2wasm "${FEATURES[@]}" -o "wasm/$1.wasm" -
 }
 
 # Good guests.
@@ -67,6 +71,8 @@ c stdio-flood stdio -DLINES=10000
 c log log -DLINES=5
 c log-flood log -DLINES=10000
 c log-tail bad_log -DTAIL
+c log-million log -DLINES=1000000
+{ cat wasm/echo.wasm && custom name $'\x01\x05\xff\xff\xff\xff\xff' && custom .debug_info $'\xff'; } >wasm/custom-sections.wasm
 c alloc-small small_alloc
 c alloc-small-trap small_alloc -DTRAP
 wat order order
@@ -148,6 +154,20 @@ head -c 200 wasm/ports.wasm >wasm/truncated.wasm
 	printf '\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00'
 	printf '\x0a\x0a\x01\x08\x01\xff\xff\xff\xff\x0f\x7f\x0b'
 } >wasm/locals.wasm
+
+# Refused for what they would cost, or for what WebAssembly 2.0 has not.
+shape table-huge 'REST=(table 134217728 funcref)'
+FEATURES=(--enable-threads)
+shape feature-threads 'MEMORY=(memory (export "memory") 8 16 shared)'
+FEATURES=(--enable-memory64)
+shape feature-memory64 'MEMORY=(memory (export "memory") i64 8)'
+FEATURES=(--enable-multi-memory)
+shape feature-two-memories 'REST=(memory 1)'
+FEATURES=(--enable-tail-call)
+shape feature-tail-call 'REST=(func $f (return_call $f))'
+FEATURES=(--enable-exceptions)
+shape feature-exceptions 'REST=(tag $t) (func (throw $t))'
+FEATURES=()
 
 # Refused at start.
 first=-DFROM_CALL=1

@@ -81,7 +81,9 @@ func (g *guest) batch(frame uint32) (status int32) {
 	}
 	g.out.batch = readBatch(frame)
 	g.out.rec = &g.rec
-	g.records(frame, mem.U32(frame+frameRecords), mem.U32(frame+frameCount), mem.U32(frame+frameStride))
+	if err := g.records(frame); err != nil {
+		return g.explain(frame, err.Error())
+	}
 	if g.out.batch.Last && g.transform.Finish != nil {
 		g.rec = Record{}
 		if err := g.transform.Finish(&g.out); err != nil {
@@ -92,17 +94,24 @@ func (g *guest) batch(frame uint32) (status int32) {
 	return 0
 }
 
-func (g *guest) records(frame, at, count, stride uint32) {
+// records hands the frame's records to the transform and refuses those that it refuses. The error is a timer's, which
+// cannot be set aside.
+func (g *guest) records(frame uint32) error {
 	handle, rec, out := g.transform.Record, &g.rec, &g.out
+	at, stride := mem.U32(frame+frameRecords), mem.U32(frame+frameStride)
 	rec.fields = mem.U32(frame + frameFields)
-	for end := at + count*stride; at != end; at += stride {
+	for range mem.U32(frame + frameCount) {
 		mem.PutU32(frame+frameProgress, mem.U32(at+recordIndex))
 		rec.at = at
-		if err := handle(rec, out); err != nil {
-			out.Reject(rec, err)
-			rec.err = nil
+		err := handle(rec, out)
+		if err != nil || rec.err != nil {
+			if err = out.refuse(rec, err); err != nil {
+				return err
+			}
 		}
+		at += stride
 	}
+	return nil
 }
 
 // explain leaves an error text in the frame and is the status to return.

@@ -1,7 +1,6 @@
 package wasmill
 
 import (
-	"math"
 	"unsafe"
 
 	"github.com/wasmill/wasmill/abi/sdk/go/internal/mem"
@@ -23,7 +22,7 @@ type Object struct {
 
 // reopen copies an object's text from at to end, without its last brace.
 func (o *Object) reopen(r *Record, at, end uint32) *Object {
-	o.lists, o.depth, o.err, o.value = 0, 0, nil, o.at
+	o.lists, o.depth, o.value = 0, 0, o.at
 	for at < end && mem.U8(at) <= ' ' {
 		at++
 	}
@@ -53,24 +52,18 @@ func (o *Object) reopen(r *Record, at, end uint32) *Object {
 func (o *Object) Value(name string, v Value) {
 	n := v.span.Len()
 	at := o.member(name, n)
-	from, kind := v.span.At(), v.Kind()
-	if kind&^3 != 4 || kind < KindString { // neither a string nor an escaped one, nor a container
-		if kind == KindAbsent {
-			mem.PutU32(at, null)
-			o.at = at + 4
-			return
-		}
-		o.at = put(at, from, n)
-		return
+	switch v.Kind() {
+	case KindString, KindEscaped:
+		mem.PutU8(at, '"')
+		at = put(at+1, v.span.At(), n)
+		mem.PutU8(at, '"')
+		o.at = at + 1
+	case KindAbsent:
+		mem.PutU32(at, null)
+		o.at = at + 4
+	default:
+		o.at = put(at, v.span.At(), n)
 	}
-	if kind == KindObject {
-		o.at = put(at, from, n)
-		return
-	}
-	mem.PutU8(at, '"')
-	at = put(at+1, from, n)
-	mem.PutU8(at, '"')
-	o.at = at + 1
 }
 
 const null = 'n' | 'u'<<8 | 'l'<<16 | 'l'<<24
@@ -179,15 +172,17 @@ func (o *Object) failure() error {
 }
 
 // close writes the record with the value that was written.
-func (o *Object) close(place uint64) { o.write(uint64(o.value)|uint64(o.at-o.value)<<32, place) }
+func (o *Object) close(place uint64) {
+	n := o.at - o.value
+	if o.out.ownHeaders {
+		o.writeHeaders()
+	}
+	o.write(uint64(o.value)|uint64(n)<<32, place)
+}
 
 // write writes the record with that value.
 func (o *Object) write(value, place uint64) {
 	out := o.out
-	if out.ownHeaders {
-		o.writeHeaders()
-		value += uint64(o.value) - value&0xffffffff
-	}
 	slot := out.records.Base + out.count*recordSize
 	mem.PutU64(slot+recordValue, value)
 	mem.PutU64(slot+recordPlace, place)
@@ -230,11 +225,15 @@ func special(w uint64) uint64 {
 	return ((w-0x20*ones)&^w | (q-ones)&^q | (s-ones)&^s) & high
 }
 
-// low is a word with so many of its bytes set.
-var low = [17]uint64{
-	0, 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, math.MaxUint64,
-	math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint64,
-}
+// nameBytes says which bytes of two words belong to a name of so many.
+var nameBytes = func() (m [17][2]uint64) {
+	for i := range m {
+		for k := range i {
+			m[i][k/8] |= 0xff << (k % 8 * 8)
+		}
+	}
+	return m
+}()
 
 // member writes a comma, the name and a colon, makes room for a value of n bytes (a number at least), and returns where
 // the value goes. The caller sets at.
@@ -247,8 +246,8 @@ func (o *Object) member(name string, n uint32) uint32 {
 	if k-1 > 15 || o.lists&1 != 0 || uintptr(unsafe.Pointer(data))&4095 > 4080 {
 		return o.memberLong(name, n)
 	}
-	w, v := mem.Load(data, 0), mem.Load(data, 8)
-	if special(w)&low[k]|special(v)&(low[16-k]^math.MaxUint64|low[k>>3<<3&8]&-uint64(k>>4)) != 0 {
+	w, v := mem.Load(name, 0), mem.Load(name, 8)
+	if m := &nameBytes[k]; special(w)&m[0]|special(v)&m[1] != 0 {
 		return o.memberLong(name, n)
 	}
 	at := o.at
@@ -264,12 +263,12 @@ func (o *Object) member(name string, n uint32) uint32 {
 
 func (o *Object) memberLong(name string, n uint32) uint32 {
 	if o.comma != 0 {
-		o.append([]byte{','})
+		o.add([]byte{','})
 	}
 	o.comma = 1
 	if o.lists&1 == 0 {
 		o.quote(name)
-		o.append([]byte{':'})
+		o.add([]byte{':'})
 	}
 	if room := n + num.Room; o.end-o.at < room {
 		o.out.grow(room)
@@ -280,34 +279,34 @@ func (o *Object) memberLong(name string, n uint32) uint32 {
 // quote appends a string with quotes and escapes.
 func (o *Object) quote(s string) {
 	const hex = "0123456789abcdef"
-	o.append([]byte{'"'})
+	o.add([]byte{'"'})
 	from := 0
 	for i := range len(s) {
 		c := s[i]
 		if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}
-		o.append(bytesOf(s[from:i]))
+		o.add(bytesOf(s[from:i]))
 		from = i + 1
 		switch c {
 		case '"', '\\':
-			o.append([]byte{'\\', c})
+			o.add([]byte{'\\', c})
 		case '\n':
-			o.append([]byte{'\\', 'n'})
+			o.add([]byte{'\\', 'n'})
 		case '\r':
-			o.append([]byte{'\\', 'r'})
+			o.add([]byte{'\\', 'r'})
 		case '\t':
-			o.append([]byte{'\\', 't'})
+			o.add([]byte{'\\', 't'})
 		default:
-			o.append([]byte{'\\', 'u', '0', '0', hex[c>>4], hex[c&15]})
+			o.add([]byte{'\\', 'u', '0', '0', hex[c>>4], hex[c&15]})
 		}
 	}
-	o.append(bytesOf(s[from:]))
-	o.append([]byte{'"'})
+	o.add(bytesOf(s[from:]))
+	o.add([]byte{'"'})
 }
 
-// append adds bytes as they are.
-func (o *Object) append(b []byte) {
+// add appends bytes as they are.
+func (o *Object) add(b []byte) {
 	n := uint32(len(b))
 	if o.end-o.at < n {
 		o.out.grow(n)

@@ -38,13 +38,18 @@ func (o *Out) make(n uint32) bool {
 // Batch is what is known of the batch.
 func (o *Out) Batch() Batch { return o.batch }
 
-// Pass passes the record on as it is. Nothing is copied but its 56 bytes of addresses.
-func (o *Out) Pass(r *Record, to Port) {
+// Pass passes the record on as it is: nothing is copied but its 56 bytes of addresses. If reading a field met an error, it
+// returns that and writes nothing.
+func (o *Out) Pass(r *Record, to Port) error {
+	if r.err != nil {
+		return r.err
+	}
 	slot := o.slot()
 	copyRecord(slot, r.at)
 	mem.PutU64(slot+recordValue, mem.U64(r.at+recordValue))
 	mem.PutU64(slot+recordPlace, uint64(to)<<32)
 	o.count++
+	return nil
 }
 
 // From begins a record with the key, headers, event time and origin of r, and a new value.
@@ -90,8 +95,21 @@ func (o *Out) Reject(r *Record, why error) {
 	text = text[:min(len(text), maxText)]
 	o.blank(kind, uint64(code), mem.U32(r.at+recordIndex))
 	o.draft()
-	o.object.append(bytesOf(text))
+	o.object.add(bytesOf(text))
 	o.object.close(uint64(code))
+}
+
+// refuse sets aside the record that the transform is done with, and forgets its error. A timer's comes back.
+func (o *Out) refuse(r *Record, err error) error {
+	if r.err != nil {
+		err = r.err
+	}
+	r.err = nil
+	if r.Index() < 0 {
+		return err
+	}
+	o.Reject(r, err)
+	return nil
 }
 
 // slot is the next free record of the output array; it counts only when count is raised.
@@ -124,6 +142,7 @@ func (o *Out) draft() Draft {
 	o.ownKey, o.ownHeaders = false, false
 	b := &o.object
 	b.start, b.at, b.value, b.end = o.used, o.used, o.used, o.data.Base+o.data.Len
+	b.err = nil
 	return Draft{b}
 }
 
@@ -195,7 +214,7 @@ func (d Draft) Key(key []byte) Draft {
 		mem.PutU64(d.slot()+recordKey, nullWord)
 		return d
 	}
-	d.o.append(key)
+	d.o.add(key)
 	mem.PutU64(d.slot()+recordKey, uint64(d.o.at-uint32(len(key)))|uint64(len(key))<<32)
 	return d
 }
@@ -229,8 +248,8 @@ func (d Draft) Header(name string, value []byte) Draft {
 		}
 		out.ownHeaders = true
 	}
-	d.o.append(bytesOf(name))
-	d.o.append(value)
+	d.o.add(bytesOf(name))
+	d.o.add(value)
 	end, length := d.o.at, uint64(len(value))
 	if value == nil {
 		length = 0xffffffff
@@ -241,16 +260,24 @@ func (d Draft) Header(name string, value []byte) Draft {
 	return d
 }
 
-// Value writes the record with these bytes as its value; nil is null.
-func (d Draft) Value(value []byte, to Port) {
-	if value == nil {
-		d.o.value = 0
-		d.o.write(nullWord, uint64(to)<<32)
-		return
+// Value writes the record with these bytes as its value; nil is null. If reading a field of the input met an error, it
+// returns that and writes nothing.
+func (d Draft) Value(value []byte, to Port) error {
+	o := d.o
+	if o.out.rec.err != nil {
+		return o.out.rec.err
 	}
-	d.o.value = d.o.at
-	d.o.append(value)
-	d.o.close(uint64(to) << 32)
+	if value == nil {
+		if o.out.ownHeaders {
+			o.writeHeaders()
+		}
+		o.write(nullWord, uint64(to)<<32)
+		return nil
+	}
+	o.value = o.at
+	o.add(value)
+	o.close(uint64(to) << 32)
+	return nil
 }
 
 // Object begins a JSON object as its value.

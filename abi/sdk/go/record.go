@@ -25,7 +25,8 @@ type Record struct {
 	err    error
 }
 
-// Err is the first error that Text, Int, Scaled or Bool met in this record. [Object.Emit] returns it too.
+// Err is the first error that Text, Int, Scaled or Bool met in this record. From then on nothing more is written for it, and
+// it becomes a dead letter, whatever the transform returns.
 func (r *Record) Err() error { return r.err }
 
 // IsJSON is true when the value is one JSON text in UTF-8. If not, all fields are absent.

@@ -3,8 +3,8 @@ package wasmill
 import (
 	"iter"
 
-	"github.com/wasmill/wasmill/abi/sdk/go/internal/num"
 	"github.com/wasmill/wasmill/abi/sdk/go/internal/mem"
+	"github.com/wasmill/wasmill/abi/sdk/go/internal/num"
 	"github.com/wasmill/wasmill/abi/sdk/go/internal/scan"
 )
 

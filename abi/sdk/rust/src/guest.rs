@@ -104,6 +104,11 @@ impl<T: Transform> Guest<T> {
                 Record::new(rec, nfields)
             };
             if let Err(why) = transform.record(record, &mut self.out) {
+                if record.index().is_none() {
+                    // A timer cannot be set aside.
+                    unsafe { self.explain(frame, why.reason()) };
+                    return 1;
+                }
                 self.out.reject(&record, &why);
             }
             at = at.wrapping_add(stride);

@@ -52,9 +52,6 @@ func String(a, n uint32) string {
 	return unsafe.String((*byte)(Ptr(a)), n)
 }
 
-// Load reads eight bytes of a string's data, at offset i.
-func Load(p *byte, i int) uint64 { return *(*uint64)(unsafe.Add(unsafe.Pointer(p), i)) }
-
 // Copy copies n bytes from a to b, which do not overlap.
 func Copy(to, from, n uint32) {
 	copy(unsafe.Slice((*byte)(Ptr(to)), n), unsafe.Slice((*byte)(Ptr(from)), n))

@@ -2,7 +2,10 @@
 
 package mem
 
-import "unsafe"
+import (
+	"encoding/binary"
+	"unsafe"
+)
 
 // size is that of the stand-in for linear memory; pages that are not touched cost nothing.
 const size = 256 << 20
@@ -34,6 +37,15 @@ func Addr(p unsafe.Pointer) uint32 { return uint32(uintptr(p) - uintptr(base)) }
 
 // Reset forgets all blocks.
 func Reset() { used = 65536 }
+
+// Load reads eight bytes of a string at offset i, and zeros behind its end.
+func Load(s string, i uintptr) uint64 {
+	var b [8]byte
+	if i < uintptr(len(s)) {
+		copy(b[:], s[i:])
+	}
+	return binary.LittleEndian.Uint64(b[:])
+}
 
 func alloc(n int) []uint64 {
 	words := uint32(n+7) / 8

@@ -8,6 +8,11 @@ func Ptr(a uint32) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), uintp
 // Addr is the address of a pointer.
 func Addr(p unsafe.Pointer) uint32 { return uint32(uintptr(p)) }
 
+// Load reads eight bytes of a string at offset i; it may read behind its end.
+func Load(s string, i uintptr) uint64 {
+	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), i))
+}
+
 // alloc makes a block of zeros. The garbage collector never moves it.
 func alloc(n int) []uint64 { return make([]uint64, (n+7)/8) }
 
