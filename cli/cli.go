@@ -114,13 +114,23 @@ func outputFlag() ucli.Flag {
 // outputOf returns the output format that was asked for.
 func outputOf(c *ucli.Context) (string, error) {
 	o := c.String("output")
-	if !slices.Contains(flagValues["output"], o) {
+	if !slices.Contains(flagValues("output"), o) {
 		return "", usagef(c, "--output %q: it is table or json", o)
 	}
 	return o, nil
 }
 
-// flagValues lists what flags with a closed set of values take, for completion.
-var flagValues = map[string][]string{
-	"output": {outputTable, outputJSON},
+// flagValues returns what a flag with a closed set of values takes.
+func flagValues(flag string) []string {
+	switch flag {
+	case "output":
+		return []string{outputTable, outputJSON}
+	case "progress":
+		return []string{progressAuto, progressJSON, progressNone}
+	case "log":
+		return []string{"text", "json"}
+	case "log-level":
+		return []string{"debug", "info", "warn", "error"}
+	}
+	return nil
 }

@@ -76,7 +76,7 @@ func complete(app *ucli.App, words []string) []string {
 	if len(before) > 0 {
 		name := strings.TrimLeft(before[len(before)-1], "-")
 		if f := flagNamed(flags, name); f != nil && name != before[len(before)-1] && !isBool(f) {
-			return startingWith(last, flagValues[f.Names()[0]])
+			return startingWith(last, flagValues(f.Names()[0]))
 		}
 	}
 	if strings.HasPrefix(last, "-") {

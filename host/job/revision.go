@@ -56,7 +56,6 @@ type revisionCSV struct {
 type revisionGenerator struct {
 	Kind string `json:"kind"`
 	Seed uint64 `json:"seed"`
-	Rate int64  `json:"rate"`
 }
 
 type revisionEventTime struct {
@@ -170,7 +169,7 @@ func reviseSource(s *Source) revisionSource {
 	}
 	if g := s.Generator; g != nil {
 		r.Format = "generator"
-		r.Generator = &revisionGenerator{Kind: g.Kind, Seed: g.Seed, Rate: g.Rate}
+		r.Generator = &revisionGenerator{Kind: g.Kind, Seed: g.Seed}
 	}
 	if e := s.EventTime; e != nil {
 		r.EventTime = &revisionEventTime{JSON: e.JSON, Unit: e.Unit, LatenessMS: e.Lateness.Milliseconds()}

@@ -14,6 +14,9 @@ func (c *checker) semantics(j *Job, v *value) {
 	g := c.graph(j, spec)
 	for i, s := range spec.at("sources").items {
 		c.source(s, &j.Sources[i])
+		if g := j.Sources[i].Generator; g != nil && !s.at("generator").bad && j.Trigger.AvailableNow && g.Rate == 0 && g.Records == 0 {
+			c.wrongAt(s.at("generator").path, CodeConflict, "with availableNow a generator needs records or a rate: it would never end", "")
+		}
 	}
 	for i, t := range spec.at("transforms").items {
 		c.transform(t, &j.Transforms[i])
@@ -72,8 +75,8 @@ func (c *checker) csv(v *value, csv *CSV, format *value) {
 	if !d.good() {
 		return
 	}
-	if b := d.text; len(b) != 1 || b[0] >= 0x80 || b == `"` || b == "\n" || b == "\r" || b == "\x00" {
-		c.wrongAt(d.path, CodeValue, fmt.Sprintf("%q is no delimiter; it is one ASCII character, not a quote or a line end", cut(b)), "")
+	if b := d.text; len(b) != 1 || b == `"` || b != "\t" && (b[0] < ' ' || b[0] > '~') {
+		c.wrongAt(d.path, CodeValue, fmt.Sprintf("%q is no delimiter; it is a tab or one printable ASCII character other than a quote", cut(b)), "")
 		csv.Delimiter = ','
 	}
 }
