@@ -250,7 +250,7 @@ func TestSupersede(t *testing.T) {
 		{"undone", true, "", Undone, ".2.crc 0 1 2 | 0 1 .2.undone-0badcafe", "plan 2"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, files := memory()
+			f, files := memory()
 			l := open(t, files, "c")
 			batches(t, l, 0, 1)
 			must(t, l.WritePlan(t.Context(), plan(2)))
@@ -275,6 +275,10 @@ func TestSupersede(t *testing.T) {
 			}
 			if got := tailWords(l.Tail(t.Context())); got != tc.wantTail {
 				t.Errorf("tail: %s, want %s", got, tc.wantTail)
+			}
+			after := f.Crash(nil, 0).Process()
+			if got := tailWords(open(t, after, "c").Tail(t.Context())); got != tc.wantTail {
+				t.Errorf("tail after a power cut: %s, want %s", got, tc.wantTail)
 			}
 			again := l.Supersede(t.Context(), 2, tc.why)
 			if again == nil {
@@ -350,7 +354,7 @@ func TestTailWithoutTheTornRecord(t *testing.T) {
 }
 
 func TestArtifactsAreKeptUnderTheirDigest(t *testing.T) {
-	f, files := memory()
+	_, files := memory()
 	l := open(t, files, "c")
 	revision, module := []byte(`{"transforms":[]}`), []byte("\x00asm")
 	must(t, l.PutRevision(t.Context(), shaOf(revision), revision))
@@ -378,7 +382,20 @@ func TestArtifactsAreKeptUnderTheirDigest(t *testing.T) {
 	if got := read(t, files, name); got != string(module) {
 		t.Errorf("not healed: %q", got)
 	}
-	_ = f
+}
+
+// A directory that a person has removed is made again, durably.
+func TestDirectoriesAreMadeAgain(t *testing.T) {
+	f, files := memory()
+	must(t, open(t, files, "c").Close())
+	must(t, files.Remove("c/modules"))
+	must(t, files.SyncDir("c"))
+	l := open(t, files, "c")
+	must(t, l.PutModule(t.Context(), shaOf([]byte("\x00asm")), []byte("\x00asm")))
+	after := open(t, f.Crash(nil, 0).Process(), "c")
+	if _, err := after.Module(t.Context(), shaOf([]byte("\x00asm"))); err != nil {
+		t.Error(err)
+	}
 }
 
 // A process that finds an artifact cannot know whether it is durable, unless a decision names it.

@@ -149,6 +149,9 @@ func (v *dirView) lookAt(e durable.Info) {
 
 // readFloor reads the note of what retention has removed.
 func (v *dirView) readFloor(ctx context.Context, files durable.Files, dir string) error {
+	if v.kindFound(retainedFile) {
+		return nil
+	}
 	from, err := readRetained(ctx, files, dir)
 	var coded *Error
 	if errors.As(err, &coded) && coded.ErrCode != CodeIO && coded.ErrCode != CodeDenied {

@@ -120,10 +120,13 @@ func isCheckpoint(files durable.Files, dir string) error {
 }
 
 func (s *Summary) identity(ctx context.Context, files durable.Files, dir string, v *dirView) {
-	if v.hasMetadata {
+	if v.hasMetadata && !v.kindFound(metadataFile) {
 		id, err := readMetadata(ctx, files, dir)
 		s.QueryID = id
 		s.found(err)
+	}
+	if v.kindFound(ownerFile) {
+		return
 	}
 	var owner ownerWire
 	_, err := readNote(ctx, files, dir, ownerFile, &owner)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/wasmill/wasmill/checkpoint/durable"
@@ -84,9 +85,8 @@ func verify(ctx context.Context, files durable.Files, dir string) (*survey, erro
 }
 
 func (s *survey) isRecord(file string) bool {
-	log, name, _ := strings.Cut(file, "/")
-	_, ok := parseID(name)
-	return ok && (log == offsetsDir || log == commitsDir)
+	return slices.ContainsFunc(s.view.offsets.ids, func(id BatchID) bool { return s.view.offsets.name(id) == file }) ||
+		slices.ContainsFunc(s.view.commits.ids, func(id BatchID) bool { return s.view.commits.name(id) == file })
 }
 
 // take adds an error about the checkpoint to the report and passes on one about reading it.
@@ -104,11 +104,14 @@ func (s *survey) take(err error) error {
 }
 
 func (s *survey) readIdentity(ctx context.Context, files durable.Files, dir string) error {
-	if s.view.hasMetadata {
+	if s.view.hasMetadata && !s.view.kindFound(metadataFile) {
 		_, err := readMetadata(ctx, files, dir)
 		if err := s.take(err); err != nil {
 			return err
 		}
+	}
+	if s.view.kindFound(ownerFile) {
+		return nil
 	}
 	var owner ownerWire
 	_, err := readNote(ctx, files, dir, ownerFile, &owner)
