@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -65,15 +67,28 @@ func BenchmarkJSONL(b *testing.B) {
 			}
 			b.SetBytes(232)
 			var got counter
+			var cpu time.Duration
 			b.ResetTimer()
 			for got.records < int64(b.N) {
 				b.StopTimer()
 				r.open()
 				b.StartTimer()
+				before := cpuTime(b)
 				readAll(b, r, &got, int64(b.N))
+				cpu += cpuTime(b) - before
 			}
+			b.ReportMetric(float64(cpu.Nanoseconds())/float64(got.records), "cpu-ns/op")
 		})
 	}
+}
+
+// cpuTime is what the process has used, which tells more than the clock on a busy machine.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func readAll(b *testing.B, r *rig, got *counter, enough int64) {

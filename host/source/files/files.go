@@ -182,7 +182,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// Freeze makes the files that exist now the whole input. They need not settle.
+// Freeze makes the files that exist now, at their size of now, the whole input. They need not settle.
 func (s *Source) Freeze(ctx context.Context) error {
 	all, err := s.lister.walk(ctx)
 	if err != nil {
@@ -194,7 +194,9 @@ func (s *Source) Freeze(ctx context.Context) error {
 
 // Release tidies up: bytes kept for reading, and log files that a newer compacted one holds as well.
 func (s *Source) Release(_ context.Context, upTo checkpoint.Position) error {
-	s.cache.drop()
+	if upTo == s.at {
+		s.cache.drop() // nothing is planned beyond it
+	}
 	p, err := parsePosition(upTo)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package files
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"time"
 
@@ -153,7 +152,12 @@ func (s *Source) planNew(ctx context.Context, next *position, left *budget) (ent
 	var later []found
 	now := s.cfg.Clock()
 	i := 0
-	defer func() { s.pending = append(later, s.pending[i:]...) }()
+	defer func() {
+		s.pending = s.pending[i:]
+		if len(later) > 0 {
+			s.pending = append(later, s.pending...)
+		}
+	}()
 	for ; i < len(s.pending) && len(entries) < maxFiles && !left.spent(); i++ {
 		e, f, err := s.pin(&s.pending[i], now)
 		switch {
@@ -270,25 +274,26 @@ func (s *Source) pinned(file durable.File, f *found, now time.Time) (*entry, err
 	if err != nil {
 		return nil, unreadable(f.path, err)
 	}
-	if info.Size == 0 || !s.settled(f, info, now) {
+	size := info.Size
+	switch {
+	case s.frozen && size < f.size:
+		return nil, changed(f.path, "the file shrank from %d to %d bytes since the job began", f.size, size)
+	case s.frozen:
+		size = f.size // what is appended now is not part of the input
+	case size == 0 || !s.settled(f, info, now):
 		return nil, errUnsettled
 	}
-	tag, err := etag(file, info.Size)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, errUnsettled // it was cut short just now
-	}
+	tag, err := etag(file, size)
 	if err != nil {
 		return nil, unreadable(f.path, err)
 	}
-	return &entry{URI: toURI(f.path), Path: f.path, Time: info.ModTime.UnixMilli(), Size: info.Size, ETag: tag}, nil
+	return &entry{URI: toURI(f.path), Path: f.path, Time: info.ModTime.UnixMilli(), Size: size, ETag: tag}, nil
 }
 
 // settled reports whether a file was left alone for long enough. A time stamp of the future says nothing: then the file
 // is watched for as long.
 func (s *Source) settled(f *found, info durable.Info, now time.Time) bool {
 	switch {
-	case s.frozen:
-		return true
 	case !info.ModTime.After(now):
 		return now.Sub(info.ModTime) >= s.cfg.Settle
 	case f.watched.IsZero() || info.Size != f.size || !info.ModTime.Equal(f.mtime):

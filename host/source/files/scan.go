@@ -98,13 +98,18 @@ func scanText(in *blocks, from place, left *budget) (scanned, error) {
 		if err != nil {
 			return scanned{}, err
 		}
-		if cut, ok := cutBlock(b, in.base, from, out.end, left); ok {
+		fit := len(b)
+		if over := in.base + int64(fit) - from.Off - left.bytes; over > 0 {
+			fit = int(max(0, int64(fit)-over))
+		}
+		n := int64(bytes.Count(b[:fit], newline))
+		if cut, ok := cutBlock(b, fit, n, in.base, from, out.end, left); ok {
 			out.end = cut
 			out.eof, err = atEnd(in, cut)
 			return out, err
 		}
-		if p := bytes.LastIndexByte(b, '\n'); p >= 0 {
-			out.end = place{in.base + int64(p) + 1, out.end.Line + int64(bytes.Count(b[:p+1], newline))}
+		if fit == len(b) && n > 0 {
+			out.end = place{in.base + int64(bytes.LastIndexByte(b, '\n')) + 1, out.end.Line + n}
 			out.marks = append(out.marks, out.end)
 		}
 	}
@@ -112,24 +117,18 @@ func scanText(in *blocks, from place, left *budget) (scanned, error) {
 
 var newline = []byte{'\n'}
 
-// cutBlock finds where the budget ends the part, if that is known within this block. last is the end of the last whole
-// line before the block.
-func cutBlock(b []byte, base int64, from, last place, left *budget) (place, bool) {
-	fit := len(b)
-	if over := base + int64(len(b)) - from.Off - left.bytes; over > 0 {
-		fit = int(max(0, int64(len(b))-over))
-	}
+// cutBlock finds where the budget ends the part, if that is known within this block, of which fit bytes with n ends of
+// line are within the budget. last is the end of the last whole line before the block.
+func cutBlock(b []byte, fit int, n, base int64, from, last place, left *budget) (place, bool) {
 	lines := left.records - (last.Line - from.Line)
-	if int64(fit) >= lines && int64(bytes.Count(b[:fit], newline)) >= lines {
+	switch {
+	case n >= lines:
 		return place{base + nth(b, lines), last.Line + lines}, true
-	}
-	if fit == len(b) {
+	case fit == len(b):
 		return place{}, false
-	}
-	if p := bytes.LastIndexByte(b[:fit], '\n'); p >= 0 {
-		return place{base + int64(p) + 1, last.Line + int64(bytes.Count(b[:p+1], newline))}, true
-	}
-	if last.Line > from.Line || left.any {
+	case n > 0:
+		return place{base + int64(bytes.LastIndexByte(b[:fit], '\n')) + 1, last.Line + n}, true
+	case last.Line > from.Line || left.any:
 		return last, true
 	}
 	if p := bytes.IndexByte(b, '\n'); p >= 0 {
