@@ -9,7 +9,7 @@
 //	<out>/_spark_metadata/_wasmill.json        whose directory this is
 //	<out>/_wasmill/<N>-<attempt>/              staged parts; also the lock and lists of data that retention dropped
 //
-// A manifest file is written under the name with the digest, synced and then linked to the name that Spark reads, so a
+// A manifest file is written and synced, linked to the name with the digest and then to the name that Spark reads, so a
 // batch becomes visible in one step and its digest is never in doubt: the entries have exactly Spark's keys. If a crash
 // keeps N but loses the other name, N counts as not finished; publishing it again compares its entries, which name the
 // content, with what the decision says was staged.

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zeebo/xxh3"
+
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/sink"
@@ -46,7 +48,8 @@ const versionLine = "v1"
 
 // manifest is what _spark_metadata holds.
 type manifest struct {
-	last  checkpoint.BatchID // the newest id, or NoBatch
+	last  checkpoint.BatchID // the newest id there is, or NoBatch
+	done  checkpoint.BatchID // the newest finished batch, or NoBatch; beyond it a crash may have left ids with gaps
 	there map[checkpoint.BatchID]bool
 	notes map[checkpoint.BatchID][]string // digests, by id
 }
@@ -79,7 +82,7 @@ func first(last checkpoint.BatchID) checkpoint.BatchID {
 // readManifest lists the manifest's files and checks that none is missing of those that readers need.
 func (t *Target) readManifest() (manifest, error) {
 	m := manifest{
-		last: checkpoint.NoBatch, there: map[checkpoint.BatchID]bool{}, notes: map[checkpoint.BatchID][]string{},
+		last: checkpoint.NoBatch, done: checkpoint.NoBatch, there: map[checkpoint.BatchID]bool{}, notes: map[checkpoint.BatchID][]string{},
 	}
 	infos, err := t.files.List(t.meta(""))
 	if err != nil {
@@ -103,13 +106,54 @@ func (t *Target) readManifest() (manifest, error) {
 		m.there[id] = true
 		m.last = max(m.last, id)
 	}
-	for id := first(m.last); id < m.last; id++ {
+	if err := t.settleNotes(&m); err != nil {
+		return m, err
+	}
+	m.done = m.published().Batch
+	for id := first(m.done); id < m.done; id++ {
 		if !m.there[id] {
 			return m, t.fail(CodeDamaged, t.meta(manifestName(id)), "restore the file from a backup, or give the sink a new directory",
-				"a manifest file is missing; the newest is %d", m.last)
+				"a manifest file is missing; the newest is %d", m.done)
 		}
 	}
 	return m, nil
+}
+
+// settleNotes finds out which digest is the newest manifest's when a process that had lost its lock left a second one: the
+// names of one file have one content.
+func (t *Target) settleNotes(m *manifest) error {
+	if len(m.notes[m.last]) < 2 {
+		return nil
+	}
+	want, err := t.contentHash(manifestName(m.last))
+	if err != nil {
+		return err
+	}
+	var same []string
+	for _, digest := range m.notes[m.last] {
+		got, err := t.contentHash(noteName(m.last, digest))
+		if err != nil {
+			return err
+		}
+		if got == want {
+			same = append(same, digest)
+		}
+	}
+	m.notes[m.last] = same
+	return nil
+}
+
+func (t *Target) contentHash(name string) (xxh3.Uint128, error) {
+	f, err := t.files.Open(t.meta(name))
+	if err != nil {
+		return xxh3.Uint128{}, err
+	}
+	h := xxh3.New()
+	_, err = io.Copy(h, f)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return h.Sum128(), err
 }
 
 func parseID(s string) checkpoint.BatchID {

@@ -36,7 +36,7 @@ func (t *Target) publish(ctx context.Context, d *checkpoint.Decision, st *staged
 	switch {
 	case d.Batch < t.log.last:
 		return t.conflict(d, "the manifest is at batch %d already", t.log.last)
-	case d.Batch == t.log.last:
+	case t.log.there[d.Batch]:
 		if err := t.publishedBefore(d, st); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (t *Target) publishedBefore(d *checkpoint.Decision, st *staged) error {
 			return err
 		}
 	}
-	t.log.notes[d.Batch] = []string{d.Digest}
+	t.log.notes[d.Batch], t.log.done = []string{d.Digest}, d.Batch
 	return nil
 }
 
@@ -210,13 +210,17 @@ func (t *Target) dirsOf(st *staged) ([]string, error) {
 	return dirs, nil
 }
 
-// writeManifest makes the batch visible.
+// writeManifest makes the batch visible. The file is written under a name of this attempt's and linked twice: first to the
+// name that carries the digest, which is never taken away again once the batch is visible, then to the one that readers see.
 func (t *Target) writeManifest(d *checkpoint.Decision, st *staged) error {
+	if _, err := t.files.Stat(t.meta(manifestName(d.Batch))); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, t.raced(d))
+	}
 	if err := t.dropNotes(d.Batch); err != nil {
 		return err
 	}
-	note := noteName(d.Batch, d.Digest)
-	w, err := t.createManifest(note)
+	temp := "." + st.Dir + ".tmp"
+	w, err := t.createManifest(temp)
 	if err != nil {
 		return err
 	}
@@ -231,18 +235,27 @@ func (t *Target) writeManifest(d *checkpoint.Decision, st *staged) error {
 	if err := w.finish(err); err != nil {
 		return err
 	}
-	if err := t.files.Link(t.meta(note), t.meta(manifestName(d.Batch))); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return t.conflict(d, "another process has published a batch of that number")
-		}
+	err = t.files.Link(t.meta(temp), t.meta(noteName(d.Batch, d.Digest)))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err := t.files.SyncDir(t.meta("")); err != nil {
+	err = t.files.Link(t.meta(temp), t.meta(manifestName(d.Batch)))
+	if errors.Is(err, fs.ErrExist) {
+		return t.raced(d)
+	}
+	if err == nil {
+		err = t.files.SyncDir(t.meta(""))
+	}
+	if err != nil {
 		return err
 	}
-	t.log.there[d.Batch], t.log.last = true, d.Batch
+	t.log.there[d.Batch], t.log.last, t.log.done = true, d.Batch, d.Batch
 	t.log.notes[d.Batch] = []string{d.Digest}
-	return nil
+	return t.files.Remove(t.meta(temp))
+}
+
+func (t *Target) raced(d *checkpoint.Decision) error {
+	return t.conflict(d, "another process has published a batch of that number")
 }
 
 // dropNotes removes the digests of earlier attempts at a batch that was never published. They must be gone for good before
@@ -263,9 +276,9 @@ func (t *Target) dropNotes(id checkpoint.BatchID) error {
 
 // fillGap gives readers the ids between the newest and the next one, as Spark's ids have no gaps: batches in which this
 // sink had no records, or that ran before it was added. Across compactions only the newest two are written, because
-// readers take the distance of the newest two for the interval.
+// readers take the distance of the newest two for the interval. What an earlier try filled in is the same.
 func (t *Target) fillGap(next checkpoint.BatchID) error {
-	last := t.log.last
+	last := t.log.done
 	if next == last+1 {
 		return nil
 	}
@@ -287,11 +300,7 @@ func (t *Target) fillGap(next checkpoint.BatchID) error {
 	if err := t.fill(empty, func(*manifestWriter) error { return nil }); err != nil {
 		return err
 	}
-	if err := t.files.SyncDir(t.meta("")); err != nil {
-		return err
-	}
-	t.log.last = next - 1
-	return nil
+	return t.files.SyncDir(t.meta(""))
 }
 
 // fill gives one file the names of all ids.
@@ -308,7 +317,7 @@ func (t *Target) fill(ids []checkpoint.BatchID, content func(*manifestWriter) er
 		return err
 	}
 	for _, id := range ids {
-		if err := t.files.Link(t.meta(temp), t.meta(manifestName(id))); err != nil {
+		if err := t.files.Link(t.meta(temp), t.meta(manifestName(id))); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		t.log.there[id] = true

@@ -45,16 +45,15 @@ func (t *Target) Sealed(ctx context.Context, batch checkpoint.BatchID) error {
 // cleanLog removes manifest files that the newest compactions have made superfluous, and their digests, but never the
 // newest digest.
 func (t *Target) cleanLog() error {
-	last := t.log.last
+	last := t.log.done
 	if !isCompaction(last) || t.sweeps.cleaned == last {
 		return nil
 	}
 	t.sweeps.cleaned = last
 	oldest := last + 1 - keepManifests
 	keep := oldest - oldest%compactInterval - 1
-	newest := t.log.published().Batch
 	for id := range t.log.notes {
-		if id >= keep || id == newest {
+		if id >= keep || id == last {
 			continue
 		}
 		for _, digest := range t.log.notes[id] {
@@ -151,7 +150,7 @@ func (t *Target) sweep(ctx context.Context, sealed checkpoint.BatchID, old time.
 		switch {
 		case stage != nil && i.Dir && len(stage[1]) <= 18 && parseID(stage[1]) < sealed && i.ModTime.Before(old):
 			err = t.removeStage(i.Name)
-		case drop != nil && i.ModTime.Before(old) && parseID(drop[1]) <= t.log.last:
+		case drop != nil && i.ModTime.Before(old) && parseID(drop[1]) <= t.log.done:
 			due = append(due, t.stage(i.Name))
 		case drop != nil:
 			err = s.nameDropped(t.stage(i.Name))
@@ -160,7 +159,7 @@ func (t *Target) sweep(ctx context.Context, sealed checkpoint.BatchID, old time.
 			return err
 		}
 	}
-	if err := t.all(t.log.last, func(line []byte) error {
+	if err := t.all(t.log.done, func(line []byte) error {
 		e, err := parseEntry(line)
 		if err != nil {
 			return err
