@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 )
 
@@ -76,14 +77,10 @@ func (t *revisionTransform) transform() (Transform, error) {
 	return out, nil
 }
 
-// inputOf reads a reference that a revision holds: name or name.port.
+// inputOf reads a reference: name or name.port.
 func inputOf(ref string) Input {
-	for i := range len(ref) {
-		if ref[i] == '.' {
-			return Input{Name: ref[:i], Port: ref[i+1:]}
-		}
-	}
-	return Input{Name: ref}
+	name, port, _ := strings.Cut(ref, ".")
+	return Input{Name: name, Port: port}
 }
 
 func (j *Job) sinksAsOf(r *revision) ([]Sink, error) {
@@ -95,23 +92,22 @@ func (j *Job) sinksAsOf(r *revision) ([]Sink, error) {
 	for i := range j.Sinks {
 		s := j.Sinks[i]
 		old, ok := was[s.Name]
-		now := reviseSink(&s)
 		if !ok {
 			return nil, fmt.Errorf("sink %s was not there", s.Name)
 		}
-		delete(was, s.Name)
+		s.From = nil
+		for _, ref := range old.From {
+			s.From = append(s.From, inputOf(ref))
+		}
+		now := reviseSink(&j.Sinks[i])
 		now.From, old.From = nil, nil
 		if !sameSink(now, old) {
 			return nil, fmt.Errorf("sink %s has another schema or layout than it had", s.Name)
 		}
-		s.From = nil
-		for _, ref := range refsOf(r, s.Name) {
-			s.From = append(s.From, inputOf(ref))
-		}
 		out = append(out, s)
 	}
-	for name := range was {
-		return nil, fmt.Errorf("sink %s is no longer in the job", name)
+	if len(out) != len(r.Sinks) {
+		return nil, errors.New("a sink that it wrote to is no longer in the job")
 	}
 	return out, nil
 }
@@ -121,13 +117,4 @@ func sameSink(a, b revisionSink) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && string(x) == string(y)
-}
-
-func refsOf(r *revision, sink string) []string {
-	for _, s := range r.Sinks {
-		if s.Name == sink {
-			return s.From
-		}
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -61,8 +62,14 @@ type checker struct {
 	places map[string]Pos
 }
 
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// join appends a key to a path. Keys are the user's own in some places: odd ones are quoted, long ones cut.
 func join(path, name string) string {
-	if path == "" {
+	switch {
+	case !plainKey.MatchString(name):
+		return path + "[" + strconv.Quote(cut(name)) + "]"
+	case path == "":
 		return name
 	}
 	return path + "." + name

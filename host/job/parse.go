@@ -134,8 +134,7 @@ func (c *checker) buildTransform(v *value) Transform {
 }
 
 func buildInput(v *value) Input {
-	name, port, _ := strings.Cut(v.at("input").text, ".")
-	in := Input{Name: name, Port: port}
+	in := inputOf(v.at("input").text)
 	if k := v.at("keyBy"); k.set {
 		in.KeyBy = &KeyBy{Key: k.at("key").num == 1, Header: k.at("header").text, JSON: k.at("json").texts()}
 	}
@@ -161,8 +160,7 @@ func buildModule(ref, dir string) Module {
 func buildSink(v *value, f *Field) Sink {
 	s := Sink{Name: v.at("name").text, Mode: v.at("mode").text}
 	for _, i := range v.at("from").items {
-		name, port, _ := strings.Cut(i.text, ".")
-		s.From = append(s.From, Input{Name: name, Port: port})
+		s.From = append(s.From, inputOf(i.text))
 	}
 	switch v.kind(f) {
 	case "files":

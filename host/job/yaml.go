@@ -87,6 +87,8 @@ func yamlMistake(text []byte, err error) Mistake {
 	case strings.Contains(one.Message, "found multiple"):
 		m.Message = "the file holds several documents; a job file is one"
 		m.Line = secondDocument(text)
+	case strings.Contains(one.Message, "incompatible YAML"):
+		m.Message = "a %YAML directive; job files are YAML 1.2 without one, remove the line"
 	case tabAt(text, m.Line) > 0:
 		m.Column = tabAt(text, m.Line)
 		m.Message = "a tab in the indentation; indent with spaces"

@@ -1,0 +1,96 @@
+package job
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestAsOfGivesTheOldRevisionBack: whatever may change in between, the job as of a revision has that revision.
+func TestAsOfGivesTheOldRevisionBack(t *testing.T) {
+	for name, change := range map[string][2]string{
+		"nothing":          {"name: revised", "name: revised"},
+		"lanes":            {"  sources:", "  lanes: 8\n  sources:"},
+		"event time":       {"lateness: 2h", "lateness: 3h"},
+		"config":           {"min: 100", "min: 101"},
+		"the module":       {"./clean.wasm", "./other.wasm"},
+		"limits":           {"      config", "      limits: {memory: 1MiB}\n      config"},
+		"inputs":           {"from: [flights, rows]", "from: [rows]"},
+		"what sinks take":  {"from: [clean.flights, orders]", "from: [flights]"},
+		"errors":           {"deadLetters: dead}", "deadLetters: dead, max: 7}"},
+		"paths":            {"path: out,", "path: out2,"},
+		"a further source": {"    - name: orders", "    - {name: more, generator: {}}\n    - name: orders"},
+		"a new transform":  {"  sinks:", "    - {name: more, from: [clean], module: ./m.wasm}\n  sinks:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, digest := revisionOf(t, revised, revisionInputs())
+			if !strings.Contains(revised, change[0]) {
+				t.Fatalf("nothing to change")
+			}
+			now, err := Parse("job.yaml", []byte(strings.Replace(revised, change[0], change[1], 1)), testEnv())
+			if err != nil {
+				t.Fatal(err)
+			}
+			old, err := now.AsOf(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, got, err := old.Revision(revisionInputs())
+			if err != nil || got != digest {
+				t.Errorf("%v\n got %s\nwant %s", err, b, before)
+			}
+			if m := old.Transforms[0].Module; m.SHA256 != strings.Repeat("ab", 32) || m.Path != "" {
+				t.Errorf("the module is %+v, not the one that ran", m)
+			}
+			if old.Checkpoint != now.Checkpoint || old.Sinks[0].Files.Path != now.Sinks[0].Files.Path {
+				t.Errorf("paths are not those of now")
+			}
+		})
+	}
+}
+
+func TestAsOfKeepsKeys(t *testing.T) {
+	text := strings.Replace(revised, "from: [flights, rows]", "from: [flights, {input: rows, keyBy: {json: [/a, /b]}}]", 1)
+	before, digest := revisionOf(t, text, revisionInputs())
+	j, err := Parse("job.yaml", []byte(revised), testEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := j.AsOf(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, got, err := old.Revision(revisionInputs()); err != nil || got != digest {
+		t.Errorf("%v\n got %s\nwant %s", err, b, before)
+	}
+}
+
+func TestAsOfRefuses(t *testing.T) {
+	before, _ := revisionOf(t, revised, revisionInputs())
+	for name, tt := range map[string]struct{ old, now, want string }{
+		"another source format": {"path: in, format: jsonl", "path: in, format: lines", "source flights has another format"},
+		"another seed":          {"seed: 9223372036854775807", "seed: 1", "source orders has another format"},
+		"a lost source":         {"orders", "bought", "a source that it read is no longer in the job"},
+		"another schema":        {"decimal(9,2)", "decimal(8,2)", "sink lake has another schema"},
+		"a renamed sink":        {"name: lake", "name: pond", "sink pond was not there"},
+		"a lost sink":           {"    - name: dead\n      stdout: {}\n  errors: {policy: dead-letter, deadLetters: dead}\n", "", "a sink that it wrote to is no longer in the job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, err := Parse("job.yaml", []byte(strings.ReplaceAll(revised, tt.old, tt.now)), testEnv())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := j.AsOf(before); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+	j, err := Parse("job.yaml", []byte(revised), testEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"", "{", `{"transforms":[{"name":"x"}],"sources":{"flights":{"format":"jsonl"}}}`} {
+		if _, err := j.AsOf([]byte(text)); err == nil {
+			t.Errorf("%q is taken for a revision", text)
+		}
+	}
+}
