@@ -147,4 +147,5 @@ type Violation struct {
 	Detail string
 }
 
+// Error is the trap and what was wrong.
 func (v *Violation) Error() string { return string(v.Trap) + ": " + v.Detail }

@@ -156,6 +156,63 @@ func TestFrameErrorText(t *testing.T) {
 	}
 }
 
+func TestReadFrameRefuses(t *testing.T) {
+	value := []byte(`{"a":1}`)
+	recs := []Record{{Key: []byte("k"), Value: value, Headers: []Header{{[]byte("h"), []byte("v")}}, Fields: []Field{{5, 1, FieldNumber}}}}
+	n := FrameSize(recs, 1)
+	const rec, entry = FrameHeaderSize, FrameHeaderSize + RecordSize + FieldSize
+	for name, c := range map[string]struct {
+		at    int
+		value uint32
+	}{
+		"magic":               {0, 1},
+		"version":             {4, 2},
+		"header length":       {8, 120},
+		"total":               {12, uint32(n) + 1},
+		"count":               {16, 3},
+		"records before it":   {20, testBase + 64},
+		"records misaligned":  {20, testBase + FrameHeaderSize + 4},
+		"stride too small":    {24, 56},
+		"stride of 4":         {24, 68},
+		"fields":              {28, 65},
+		"key wild":            {rec + 16, testBase + uint32(n)},
+		"key before":          {rec + 16, 8},
+		"key length":          {rec + 20, 0xfffffffe},
+		"value wild":          {rec + 24, 0xffffffff},
+		"headers misaligned":  {rec + 32, testBase + entry + 2},
+		"headers wild":        {rec + 32, testBase + uint32(n) - 8},
+		"too many headers":    {rec + 36, 65},
+		"kind":                {rec + 36, 1 | 16<<16},
+		"flags":               {rec + 36, 1 | 4<<24},
+		"port":                {rec + 44, 1},
+		"byte 52":             {rec + 52, 1},
+		"field before":        {rec + 56, testBase},
+		"field kind":          {rec + 60, 1 | 9<<28},
+		"absent with address": {rec + 60, 1},
+		"field past value":    {rec + 60, 3 | 4<<28},
+		"header name":         {entry, 0},
+		"header name length":  {entry + 4, 0xffffffff},
+		"header value length": {entry + 12, 0xfffffffe},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem := make([]byte, testBase+n)
+			if err := PutFrame(mem[testBase:], testBase, FrameHeader{}, recs, 1); err != nil {
+				t.Fatal(err)
+			}
+			binary.LittleEndian.PutUint32(mem[testBase+c.at:], c.value)
+			if f, err := ReadFrame(mem, testBase, uint32(n)); err == nil {
+				t.Fatalf("%+v", f)
+			}
+		})
+	}
+	if _, err := ReadFrame(make([]byte, 256), 8, 128); err == nil {
+		t.Fatal("a misaligned frame was read")
+	}
+	if _, err := ReadFrame(make([]byte, 256), 128, math.MaxUint32); err == nil {
+		t.Fatal("a frame past memory was read")
+	}
+}
+
 func FuzzReadFrame(f *testing.F) {
 	recs := []Record{{Key: []byte("k"), Value: []byte(`{"a":1}`), Headers: []Header{{Name: []byte("h")}}, Fields: []Field{{5, 1, FieldNumber}}}}
 	frame := make([]byte, FrameSize(recs, 1))

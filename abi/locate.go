@@ -8,7 +8,7 @@ import (
 // Locator finds the values that a fixed list of JSON pointers names, in one scan that also checks that the text is JSON.
 // It remembers the order of names from one text to the next, so it serves one goroutine at a time; Clone makes another.
 type Locator struct {
-	pointers  []string
+	paths     [][]string // the pointers' tokens
 	root      *node
 	slots     []int  // out positions in the order of the tree, so that a subtree is a range of it
 	unescaped []byte // scratch for unescaped names
@@ -33,41 +33,39 @@ type child struct {
 
 // NewLocator prepares a scan for pointers (RFC 6901). The same pointer may come twice.
 func NewLocator(pointers []string) (*Locator, error) {
-	l := &Locator{pointers: slices.Clone(pointers)}
-	b := builder{owners: map[*node][]int{}, root: &node{}}
+	paths := make([][]string, len(pointers))
 	for i, pointer := range pointers {
 		tokens, err := ParsePointer(pointer)
 		if err != nil {
 			return nil, fmt.Errorf("locate fields: %w", err)
 		}
-		at := b.root
-		for _, token := range tokens {
+		paths[i] = tokens
+	}
+	return locate(paths), nil
+}
+
+// locate builds the tree of paths.
+func locate(paths [][]string) *Locator {
+	l := &Locator{paths: paths, root: &node{}}
+	owners := map[*node][]int{}
+	for i, path := range paths {
+		at := l.root
+		for _, token := range path {
 			at = at.step(token)
 		}
-		b.owners[at] = append(b.owners[at], i)
+		owners[at] = append(owners[at], i)
 	}
-	l.root = b.root
-	l.slots = b.number(b.root, nil)
-	return l, nil
+	l.slots = l.root.number(owners, nil)
+	return l
 }
 
 // Clone returns a Locator for the same pointers that may be used by another goroutine.
-func (l *Locator) Clone() *Locator {
-	other, err := NewLocator(l.pointers)
-	if err != nil {
-		return l // unreachable: the pointers were accepted before
-	}
-	return other
-}
+func (l *Locator) Clone() *Locator { return locate(l.paths) }
 
 // Len is the number of pointers, and so the length that Locate needs of out.
-func (l *Locator) Len() int { return len(l.pointers) }
+func (l *Locator) Len() int { return len(l.paths) }
 
-type builder struct {
-	owners map[*node][]int
-	root   *node
-}
-
+// step is the child of n for token, made if there is none.
 func (n *node) step(token string) *node {
 	for _, c := range n.children {
 		if c.name == token {
@@ -83,12 +81,13 @@ func (n *node) step(token string) *node {
 	return c.node
 }
 
-func (b *builder) number(n *node, slots []int) []int {
+// number gives the nodes below and with n their ranges of slots and returns slots with theirs appended.
+func (n *node) number(owners map[*node][]int, slots []int) []int {
 	n.slot = len(slots)
-	slots = append(slots, b.owners[n]...)
+	slots = append(slots, owners[n]...)
 	n.own = len(slots) - n.slot
 	for _, c := range n.children {
-		slots = b.number(c.node, slots)
+		slots = c.node.number(owners, slots)
 	}
 	n.all = len(slots) - n.slot
 	return slots

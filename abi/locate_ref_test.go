@@ -168,6 +168,27 @@ func TestLocateEqualsReference(t *testing.T) {
 	})
 }
 
+// Each text stands once where pointers lead and once where they do not.
+func TestLocateEqualsReferenceOnBrokenTexts(t *testing.T) {
+	pointers := []string{"/a/b", "/a/0", "/c", "/c/d"}
+	l, err := NewLocator(pointers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		`{`, `{"`, `{"b`, `{"b"`, `{"b":`, `{"b":1`, `{"b":1,`, `{"b":1,}`, `{"b" 1}`, `{b:1}`, `{"b":1 "c":2}`, `{"b":1]`, `{,}`, `{"b":1,"c"}`, `{1:2}`,
+		`[`, `[1`, `[1,`, `[1,]`, `[,]`, `[1 2]`, `[1}`, `[]`, `{}`, `[ ]`, `{ }`, `[[],[[]]]`, `{"b":{"b":{}}}`, `[{"b":[1]},2]`,
+		`"\`, `"\u12`, `"\u123x"`, `"\u00aF"`, `"\udbff\udfff"`, `"\ud800\ud800"`, `"\ud800x12345"`, `"\q"`, "\"a\x1f\"", "\"\x7f\"",
+		`-`, `-a`, `00`, `1.`, `.5`, `1.e1`, `1e`, `1e+`, `1E-05`, `123456789`, `12345678`, `1234567890123456789.5e+10`, `1x`, `12345678x`, `-0`, `0e0`,
+		`t`, `true`, `truex`, `tru e`, `fals`, `nul`, `null`, `NaN`, `'a'`, "\t1\v", "\xef\xbb\xbf1", "\x00", `1,`, `/`,
+	} {
+		for _, whole := range []string{text, `{"a":` + text + `}`, `{"x":` + text + `}`, `{"c":{"d":0},"c":` + text + `,"x":1}`, `[` + text + `]`, `{"a":[` + text + `,1]}`} {
+			checkLocate(t, l, pointers, []byte(whole))
+			checkLocate(t, l, pointers, []byte(whole+strings.Repeat(" ", 32)))
+		}
+	}
+}
+
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -42,7 +42,7 @@ func (e *expect) at(v []byte, pos int) bool {
 // NewLocator. It reports false, and all of them absent, when value is not one JSON text in UTF-8 as ValidJSON says. Of
 // members with the same name the last one wins.
 func (l *Locator) Locate(value []byte, out []Field) bool {
-	out = out[:len(l.pointers)]
+	out = out[:len(l.paths)]
 	clear(out)
 	end := -1
 	if start := skipSpace(value, 0); start < len(value) {
