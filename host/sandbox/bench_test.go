@@ -10,14 +10,14 @@ import (
 	w "github.com/wasmill/wasmill/host/sandbox/wasmtest"
 )
 
-// modules to measure: the smallest one there is, and a real one in Rust.
+// modules to measure: the smallest one there is, and real ones in Rust and Go.
 func benchModules(b *testing.B) map[string][]byte {
 	b.Helper()
 	rust, err := os.ReadFile("../../transforms/clean/clean.wasm")
 	if err != nil {
 		b.Fatal(err)
 	}
-	return map[string][]byte{"smallest": w.Transform(w.Const(0), w.Echo()).Bytes(), "rust": rust}
+	return map[string][]byte{"smallest": w.Transform(w.Const(0), w.Echo()).Bytes(), "rust": rust, "go": builtGoGuest(b)}
 }
 
 func benchEngine(b *testing.B) Engine {

@@ -124,11 +124,15 @@ func (e *engine) Compile(ctx context.Context, b Binary) (Module, error) {
 	if err := check(b.Name, form, manifest); err != nil {
 		return nil, err
 	}
-	rt, compiled, err := e.compile(ctx, form.Strip())
+	m := &module{name: b.Name, form: form, info: infoOf(b, form, manifest), capturable: form.Capturable()}
+	wasm := form.Strip
+	if m.capturable {
+		wasm = form.Open
+	}
+	m.runtime, m.compiled, err = e.compile(ctx, wasm())
 	if err != nil {
 		return nil, fault.New(CodeInvalid, b.Name, fmt.Errorf("the module is not valid: %w", err), "build it again with a current toolchain for WebAssembly 2.0")
 	}
-	m := &module{name: b.Name, form: form, info: infoOf(b, form, manifest), runtime: rt, compiled: compiled}
 	if err := m.buildHost(ctx); err != nil {
 		return nil, errors.Join(err, m.Close(ctx))
 	}

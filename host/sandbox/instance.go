@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/sandbox/binary"
 	"github.com/wasmill/wasmill/host/sandbox/wasi"
 )
 
@@ -68,25 +69,47 @@ func (in *instance) Allocate(_, _ uint64) experimental.LinearMemory {
 // memory is the guest's memory as it is now.
 func (in *instance) memory() []byte { return in.region.used }
 
-// start runs what a module runs once: the start section, _initialize, and wasmill_init with the config.
-func (in *instance) start(ctx context.Context) error {
+// instantiate makes the module's instance in wazero. The start section of a module that is not capturable runs in it.
+func (in *instance) instantiate(ctx context.Context) error {
 	m := in.program.module
 	var err error
 	if in.region, err = in.program.regions.take(); err != nil {
 		return err
 	}
 	in.ctx.Context = importsOf(ctx, in.program.resolve, in)
-	if in.mod, err = m.runtime.InstantiateModule(&in.ctx, m.compiled, anonymous); err != nil {
-		in.mod = nil
+	mod, err := m.runtime.InstantiateModule(&in.ctx, m.compiled, anonymous)
+	if err != nil {
 		return in.failure(err)
 	}
-	mod := in.mod
-	if f := mod.ExportedFunction(exportStart); f != nil {
-		if err := in.call(ctx, f); err != nil {
-			return err
+	in.mod = mod
+	in.alloc, in.batch = mod.ExportedFunction(exportAlloc), mod.ExportedFunction(exportBatch)
+	return nil
+}
+
+// resume makes the instance what the program's image was taken of.
+func (in *instance) resume(ctx context.Context) error {
+	if err := in.instantiate(ctx); err != nil {
+		return err
+	}
+	return in.program.image.restore(in)
+}
+
+// start runs what a module runs once: the start section, _initialize, and wasmill_init with the config.
+func (in *instance) start(ctx context.Context) error {
+	if err := in.instantiate(ctx); err != nil {
+		return err
+	}
+	if in.program.module.capturable {
+		memory := in.memory()
+		in.program.module.form.EachSegment(func(offset uint32, data []byte) { copy(memory[offset:], data) })
+	}
+	for _, name := range []string{binary.StartExport, exportStart} {
+		if f := in.mod.ExportedFunction(name); f != nil {
+			if err := in.call(ctx, f); err != nil {
+				return err
+			}
 		}
 	}
-	in.alloc, in.batch = mod.ExportedFunction(exportAlloc), mod.ExportedFunction(exportBatch)
 	config := in.program.options.Config
 	ptr, err := in.allocate(ctx, len(config))
 	if err != nil {
@@ -94,7 +117,7 @@ func (in *instance) start(ctx context.Context) error {
 	}
 	copy(in.room(ptr, len(config)), config)
 	in.stack = [3]uint64{uint64(ptr), uint64(len(config)), abi.MaxFrame}
-	if err := in.call(ctx, mod.ExportedFunction(exportInit)); err != nil {
+	if err := in.call(ctx, in.mod.ExportedFunction(exportInit)); err != nil {
 		return err
 	}
 	if status := int32(uint32(in.stack[0])); status != 0 {

@@ -12,12 +12,13 @@ const maxIdle = 16
 // moves it, cannot fail below the limit, and always fails above it. It is safe for concurrent use.
 type regions struct {
 	size   uint64
+	image  backing // what each begins with
 	mu     sync.Mutex
 	idle   []*region
 	closed bool
 }
 
-func newRegions(size uint64) *regions { return &regions{size: size} }
+func newRegions(size uint64, image backing) *regions { return &regions{size: size, image: image} }
 
 // region is one memory: a reservation and the part of it that the guest has.
 type region struct {
@@ -26,7 +27,7 @@ type region struct {
 	used     []byte
 }
 
-// take returns a memory of zeros.
+// take returns a memory that begins with the image, and is zero behind it.
 func (r *regions) take() (*region, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,6 +40,10 @@ func (r *regions) take() (*region, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reserve %d bytes for a guest: %w", r.size, err)
 	}
+	if err := r.image.put(reserved); err != nil {
+		release(reserved)
+		return nil, fmt.Errorf("map the image of a guest: %w", err)
+	}
 	return &region{owner: r, reserved: reserved}, nil
 }
 
@@ -46,11 +51,15 @@ func (r *regions) take() (*region, error) {
 func (r *regions) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
 	r.closed = true
 	for _, m := range r.idle {
 		release(m.reserved)
 	}
 	r.idle = nil
+	r.image.close()
 }
 
 // Reallocate gives the guest size bytes, or nil above the limit; then memory.grow answers -1.
@@ -58,7 +67,6 @@ func (m *region) Reallocate(size uint64) []byte {
 	if size > m.owner.size {
 		return nil
 	}
-	m.reserved = extend(m.reserved, size)
 	m.used = m.reserved[:size:size]
 	return m.used
 }

@@ -29,6 +29,8 @@ type module struct {
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
 	hosts    map[string]api.Module
+	// capturable modules are compiled in the form that binary.Module.Open gives them.
+	capturable bool
 }
 
 func (m *module) Info() *Info { return m.info }
@@ -99,10 +101,9 @@ func (m *module) Start(ctx context.Context, o Options) (Program, error) {
 		o.Config = []byte("{}")
 	}
 	o.Limits = limits
-	p := &program{module: m, options: o, regions: newRegions(uint64(limits.Memory))}
+	p := &program{module: m, options: o}
 	p.resolve = func(name string) api.Module { return m.hosts[name] }
-	if p.image, err = p.firstStart(ctx); err != nil {
-		p.regions.close()
+	if err := p.firstStart(ctx); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -4,6 +4,13 @@
 // It stands behind the seam Engine -> Module -> Program -> Instance; wazero is the engine behind it and no type of it
 // leaves the package. The package knows nothing of batches, files or sinks, and trusts no pointer, length or count of a
 // guest. What a guest does wrong is a *Failure from a closed list; any other error is the host's own trouble.
+//
+// Start-up runs once; a module that can change nothing but its memory and numeric globals is then copied, copy-on-write
+// where the system can, and any other one runs its start-up again for each instance.
+//
+// Fuel and depth are taken and told to the guest in its frame, but not enforced: a guest that never returns cannot be
+// stopped and holds up the process, and recursion ends at the engine's own limit. Float results that are not numbers have
+// bits that may differ between processors and engines. So run only modules that you trust not to loop for ever.
 package sandbox
 
 import (

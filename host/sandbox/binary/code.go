@@ -92,8 +92,8 @@ func (m *Module) readElementItems(r *reader, expressions bool) int {
 	return count
 }
 
-// readData reads the data section. Kinds: 0 active, 1 passive, 2 active with an explicit memory.
-func (m *Module) readData(r *reader) {
+// walkData reads the data section. Kinds: 0 active, 1 passive, 2 active with an explicit memory.
+func (m *Module) walkData(r *reader, visit func(offset uint32, data []byte)) {
 	n := r.count(MaxSegments, "data segments")
 	if r.err == nil && m.hasDataCount && uint32(n) != m.dataCount {
 		r.fail(Malformed, "%d segments, the data count section says %d", n, m.dataCount)
@@ -111,7 +111,7 @@ func (m *Module) readData(r *reader) {
 			offset = r.offset()
 		}
 		size := r.u32()
-		r.bytes(size)
+		data := r.bytes(size)
 		if kind == 1 || r.err != nil {
 			continue
 		}
@@ -119,6 +119,8 @@ func (m *Module) readData(r *reader) {
 			r.fail(Malformed, "a data segment for memory %d of %d", memory, len(m.Memories))
 		} else if uint64(offset)+uint64(size) > uint64(m.Memories[memory].Min)*PageSize {
 			r.fail(Malformed, "a data segment of %d bytes at %d lies outside its memory of %d pages", size, offset, m.Memories[memory].Min)
+		} else {
+			visit(offset, data)
 		}
 	}
 }

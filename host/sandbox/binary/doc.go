@@ -1,9 +1,10 @@
 // Package binary reads the WebAssembly binary format (core specification 2.0, chapter 5) before any engine sees a byte.
 //
 // It decodes all that stands outside of function bodies, holds every count to a limit, proves that active segments lie
-// inside their memory or table, and writes the module again without its custom sections. Work and memory are linear in
-// the size of the module; nothing is allocated by an announced count. It does not look at instructions, knows no engine
-// and no ABI, and must not run anything.
+// inside their memory or table, and writes the module again, section by section: without its custom sections, and for a
+// module whose state can be captured also with its globals in the open. Of function bodies it only finds out what they can
+// change. Work and memory are linear in the size of the module; nothing is allocated by an announced count. It knows no
+// engine and no ABI, and must not run anything.
 package binary
 
 import "fmt"
@@ -21,7 +22,7 @@ const (
 	MaxSegments = 100_000 // of elements, and of data; a Go module of 2 MB has 32,000
 	MaxBody     = 1 << 20
 	MaxLocals   = 50_000 // of one function
-	MaxParams   = 64     // and results
+	MaxParams   = 100    // and results
 	MaxName     = 10_000 // bytes of an import's or export's name
 	MaxCustom   = 1_000
 	// PageSize is the unit of memory limits.
@@ -196,6 +197,7 @@ type Module struct {
 	Customs  []Custom
 
 	raw          []byte
+	code, data   []byte // bodies of these sections
 	sections     []section
 	dataCount    uint32
 	hasDataCount bool

@@ -119,9 +119,11 @@ func (m *Module) readSection(id byte, r *reader) {
 	case idDataCount:
 		m.dataCount, m.hasDataCount = r.u32(), true
 	case idCode:
+		m.code = r.b
 		m.readCode(r)
 	case idData:
-		m.readData(r)
+		m.data = r.b
+		m.walkData(r, func(uint32, []byte) {})
 	}
 }
 

@@ -113,7 +113,7 @@ func TestRefused(t *testing.T) {
 		{"count beyond the bytes", one(w.Type, w.U32(9000)), Malformed, "9000 types are announced"},
 		{"no function type", one(w.Type, "\x01\x5f\x00\x00"), Feature, "0x5f"},
 		{"value type", one(w.Type, "\x01\x60\x01\x64\x00"), Feature, "0x64"},
-		{"parameters", one(w.Type, "\x01\x60"+w.Name(strings.Repeat("\x7f", 65))+"\x00"), TooLarge, "65 parameters"},
+		{"parameters", one(w.Type, "\x01\x60"+w.Name(strings.Repeat("\x7f", 101))+"\x00"), TooLarge, "101 parameters"},
 		{"import of a memory", one(w.Import, w.Vec(w.Name("env")+w.Name("m")+"\x02\x00\x01")), BadImport, `memory "env"."m"`},
 		{"import of a tag", one(w.Import, w.Vec(w.Name("env")+w.Name("m")+"\x04\x00\x01")), BadImport, "kind 4"},
 		{"import of no type", one(w.Import, w.Vec(w.Name("env")+w.Name("f")+"\x00\x00")), Malformed, "type 0 of 0"},

@@ -65,6 +65,12 @@ func (s *State) Enter(unix int64, key [2]uint64) {
 	s.random = rand.NewChaCha8(seed)
 }
 
+// Elapsed is how far the monotonic clocks have come, in nanoseconds.
+func (s *State) Elapsed() uint64 { return s.elapsed }
+
+// Resume sets how far the monotonic clocks have come, for an instance that is a copy of another one. Enter follows.
+func (s *State) Resume(elapsed uint64) { s.elapsed = min(elapsed, maxElapsed) }
+
 // now returns a clock without moving it. Clocks: 0 the wall clock, 1 monotonic, 2 and 3 processor time.
 func (s *State) now(clock uint32) uint64 {
 	if clock == 0 {
