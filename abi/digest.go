@@ -40,22 +40,59 @@ func (d *RecordDigest) Add(r *Record) {
 		d.buf = make([]byte, 0, digestBuffer)
 	}
 	d.count++
-	d.room(19)
+	if len(r.Key)+len(r.Value) > digestBuffer-fixedDigest {
+		d.large(r)
+	} else {
+		d.small(r)
+	}
+	for i := range r.Headers {
+		h := &r.Headers[i]
+		d.room(4)
+		d.buf = binary.LittleEndian.AppendUint32(d.buf, uint32(len(h.Name)))
+		d.bytes(h.Name)
+		d.nullable(h.Value)
+	}
+}
+
+// fixedDigest is what a record takes besides the bytes of its key, value and headers.
+const fixedDigest = 21
+
+// small appends all but the headers of a record that fits the buffer.
+func (d *RecordDigest) small(r *Record) {
+	n := fixedDigest + len(r.Key) + len(r.Value)
+	d.room(n)
+	start := len(d.buf)
+	d.buf = d.buf[:start+n]
+	b := d.buf[start:]
 	le := binary.LittleEndian
-	b := le.AppendUint16(d.buf, r.Port)
-	b = append(b, r.Flags)
+	le.PutUint16(b, r.Port)
+	b[2] = r.Flags
+	le.PutUint64(b[3:], uint64(r.EventTime))
+	le.PutUint32(b[11:], digestLen(r.Key))
+	b = b[15+copy(b[15:], r.Key):]
+	le.PutUint32(b, digestLen(r.Value))
+	b = b[4+copy(b[4:], r.Value):]
+	le.PutUint16(b, uint16(len(r.Headers)))
+}
+
+// large is small for a record that does not fit the buffer.
+func (d *RecordDigest) large(r *Record) {
+	d.room(11)
+	le := binary.LittleEndian
+	b := append(le.AppendUint16(d.buf, r.Port), r.Flags)
 	d.buf = le.AppendUint64(b, uint64(r.EventTime))
 	d.nullable(r.Key)
 	d.nullable(r.Value)
 	d.room(2)
 	d.buf = le.AppendUint16(d.buf, uint16(len(r.Headers)))
-	for i := range r.Headers {
-		h := &r.Headers[i]
-		d.room(4)
-		d.buf = le.AppendUint32(d.buf, uint32(len(h.Name)))
-		d.bytes(h.Name)
-		d.nullable(h.Value)
+}
+
+// digestLen is the length of b as it is hashed.
+func digestLen(b []byte) uint32 {
+	if b == nil {
+		return math.MaxUint32
 	}
+	return uint32(len(b))
 }
 
 // room makes sure that n more bytes fit the buffer.
@@ -72,11 +109,7 @@ func (d *RecordDigest) flush() {
 
 func (d *RecordDigest) nullable(b []byte) {
 	d.room(4)
-	if b == nil {
-		d.buf = binary.LittleEndian.AppendUint32(d.buf, math.MaxUint32)
-		return
-	}
-	d.buf = binary.LittleEndian.AppendUint32(d.buf, uint32(len(b)))
+	d.buf = binary.LittleEndian.AppendUint32(d.buf, digestLen(b))
 	d.bytes(b)
 }
 
