@@ -27,7 +27,13 @@ func arrange(app *ucli.App, args []string) ([]string, error) {
 			return nil, unknownCommand(name, rest[0], commands)
 		}
 		out, rest = append(out, c.Name), rest[1:]
-		if c.Name == "help" || c.Name == completeName {
+		switch c.Name {
+		case completeName:
+			return append(out, rest...), nil
+		case "help":
+			if len(rest) > 0 && commandNamed(commands, rest[0]) == nil {
+				return nil, unknownCommand(name, rest[0], commands)
+			}
 			return append(out, rest...), nil
 		}
 		name, commands, flags = c.HelpName, c.Subcommands, c.Flags
