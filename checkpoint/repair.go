@@ -38,9 +38,9 @@ type Repairs struct {
 	Record string `json:"record,omitempty"`
 }
 
-// Repair finds the steps of a choice and, when told to, takes them in order, each durable before the next; a repair that
-// was interrupted is done again from the start. Nothing is deleted but checksums: records are moved aside. No process
-// may be running on the checkpoint.
+// Repair finds the steps of a choice and, when told to, takes them in order, each durable before the next. After one that
+// was interrupted Verify offers the rest. Nothing is deleted but checksums: records are moved aside. No process may be
+// running on the checkpoint.
 func Repair(ctx context.Context, files durable.Files, dir string, req RepairRequest) (*Repairs, error) {
 	if req.Options.Unique == nil {
 		req.Options.Unique = durable.Unique
