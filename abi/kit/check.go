@@ -107,23 +107,20 @@ type lane struct {
 }
 
 func (r *Run) check(p Program) error {
-	h, err := FrameHeader()
-	if err != nil {
-		return err
-	}
-	in, err := p.Lane(h.Seed, h.BatchTime)
+	in, err := p.Lane(r.Header.Seed, r.Header.BatchTime)
 	if err != nil {
 		return fmt.Errorf("make an instance: %w", err)
 	}
 	l := &lane{inputs: map[uint32]*abi.Record{}, judged: map[uint32]bool{}}
-	err = l.run(r, in, p.Manifest(), h)
+	err = l.run(r, in, p.Manifest())
 	if err == nil && !r.Expect.Failing() {
 		err = l.compare(r.Expect.Records)
 	}
 	return errors.Join(err, in.Close())
 }
 
-func (l *lane) run(r *Run, in Lane, m *abi.Manifest, h abi.FrameHeader) error {
+func (l *lane) run(r *Run, in Lane, m *abi.Manifest) error {
+	h := r.Header
 	next := uint32(0)
 	for i, f := range r.Frames {
 		recs, nfields, err := f.input(m, &next)

@@ -15,6 +15,7 @@ import (
 	"io"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/wasmill/wasmill/abi"
@@ -72,8 +73,10 @@ func (l Log) String() string { return fmt.Sprintf("%d %q", l.Level, l.Text) }
 // Run is one lane of one batch.
 type Run struct {
 	Name   string  `json:"name"`
-	Frames []Frame `json:"frames"` // nil: the standard lane
+	Frames []Frame `json:"frames"` // Load fills in the standard lane where there are none
 	Expect Expect  `json:"expect"`
+
+	Header abi.FrameHeader `json:"-"` // what every frame says, but for Flags, Chunk and Fuel
 }
 
 // Frame is one call of wasmill_batch. The first frame of a run has the flag first.
@@ -151,7 +154,7 @@ func (b *Bytes) UnmarshalJSON(text []byte) error {
 // document is kit.json.
 type document struct {
 	Version  int
-	Header   header  // what every frame of every run says
+	Header   header
 	Standard []Frame // the lane of a run that names no frames
 	Cases    []Case
 }
@@ -165,35 +168,16 @@ type header struct {
 	Lane          uint32    `json:"lane"`
 }
 
-// Load reads the whole kit, each module with it, and checks it against SHA256SUMS. The runs' frames are filled in. The caller
-// may change what it gets.
+// Load reads the whole kit, each module with it, and checks it against SHA256SUMS. The caller may change what it gets.
 func Load() ([]Case, error) {
-	doc, err := parse()
+	cases, err := parse()
 	if err != nil {
 		return nil, fmt.Errorf("load the kit: %w", err)
 	}
-	return doc.Cases, nil
+	return cases, nil
 }
 
-// FrameHeader is what every frame of every run says, but for Flags, Chunk and Fuel.
-func FrameHeader() (abi.FrameHeader, error) {
-	doc, err := parse()
-	if err != nil {
-		return abi.FrameHeader{}, fmt.Errorf("load the kit's frame header: %w", err)
-	}
-	h := doc.Header
-	out := abi.FrameHeader{
-		Batch: h.Batch, BatchTime: h.BatchTime, LateWatermark: h.LateWatermark, Watermark: h.Watermark, Lane: h.Lane,
-	}
-	for i, s := range h.Seed {
-		if _, err := fmt.Sscanf(s, "%016x", &out.Seed[i]); err != nil {
-			return out, fmt.Errorf("load the kit's seed %q: %w", s, err)
-		}
-	}
-	return out, nil
-}
-
-func parse() (*document, error) {
+func parse() ([]Case, error) {
 	text, err := files.ReadFile("kit.json")
 	if err != nil {
 		return nil, err
@@ -202,19 +186,36 @@ func parse() (*document, error) {
 	if err := strict(text, &doc); err != nil {
 		return nil, fmt.Errorf("kit.json: %w", err)
 	}
+	h, err := doc.Header.abi()
+	if err != nil {
+		return nil, err
+	}
 	sums, err := digests()
 	if err != nil {
 		return nil, err
 	}
 	for i := range doc.Cases {
-		if err := doc.Cases[i].fill(doc.Standard, sums); err != nil {
+		if err := doc.Cases[i].fill(doc.Standard, h, sums); err != nil {
 			return nil, fmt.Errorf("case %s: %w", doc.Cases[i].Name, err)
 		}
 	}
-	return &doc, nil
+	return doc.Cases, nil
 }
 
-func (c *Case) fill(standard []Frame, sums map[string]string) error {
+func (h header) abi() (abi.FrameHeader, error) {
+	out := abi.FrameHeader{
+		Batch: h.Batch, BatchTime: h.BatchTime, LateWatermark: h.LateWatermark, Watermark: h.Watermark, Lane: h.Lane,
+	}
+	for i, s := range h.Seed {
+		var err error
+		if out.Seed[i], err = strconv.ParseUint(s, 16, 64); err != nil {
+			return out, fmt.Errorf("seed: %w", err)
+		}
+	}
+	return out, nil
+}
+
+func (c *Case) fill(standard []Frame, h abi.FrameHeader, sums map[string]string) error {
 	if c.File == "" {
 		c.File = c.Name + ".wasm"
 	}
@@ -234,6 +235,7 @@ func (c *Case) fill(standard []Frame, sums map[string]string) error {
 		return fmt.Errorf("%s has sha256 %s, SHA256SUMS says %q: run build.sh", c.File, c.SHA256, sums[c.File])
 	}
 	for i := range c.Runs {
+		c.Runs[i].Header = h
 		if c.Runs[i].Frames == nil {
 			c.Runs[i].Frames = slices.Clone(standard)
 		}

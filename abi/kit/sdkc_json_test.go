@@ -111,7 +111,7 @@ func TestCScannerSurvivesNonsense(t *testing.T) {
 		text := nonsense.Draw(t, "text")
 		for _, op := range []string{"walk", "text", "is", "find", "head", "scaled"} {
 			for _, file := range cProbes {
-				if _, err := cCall(all[file], []abi.Record{call(op, text, "2")}, 0); err != nil {
+				if _, err := all[file].frame([]abi.Record{call(op, text, "2")}, 0); err != nil {
 					t.Fatalf("%s: %s(%q): %v", file, op, text, err)
 				}
 			}

@@ -3,6 +3,7 @@ package kit
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"os"
@@ -33,13 +34,19 @@ func cGuest(t testing.TB, file, config string) (Program, error) {
 	return p, err
 }
 
-// cCall runs one frame and answers what was emitted.
-func cCall(p Program, recs []abi.Record, flags uint16) ([]abi.Record, error) {
+// cLane is an instance of such a guest that takes one frame after another.
+type cLane struct{ *refLane }
+
+func cOpen(p Program) (cLane, error) {
 	in, err := p.Lane([2]uint64{}, 0)
 	if err != nil {
-		return nil, err
+		return cLane{}, err
 	}
-	defer in.Close()
+	return cLane{in.(*refLane)}, nil
+}
+
+// frame runs one frame and answers what was emitted.
+func (c cLane) frame(recs []abi.Record, flags uint16) ([]abi.Record, error) {
 	l := &lane{inputs: map[uint32]*abi.Record{}, judged: map[uint32]bool{}}
 	for i := range recs {
 		l.inputs[recs[i].Index] = &recs[i]
@@ -48,8 +55,19 @@ func cCall(p Program, recs []abi.Record, flags uint16) ([]abi.Record, error) {
 	if len(recs) > 0 {
 		nfields = len(recs[0].Fields)
 	}
-	err = in.Call(abi.FrameHeader{Lane: 5, Flags: flags}, recs, nfields, l.emit)
+	c.rules.Used = 0
+	err := c.Call(abi.FrameHeader{Lane: 5, Flags: flags}, recs, nfields, l.emit)
 	return l.out, err
+}
+
+// cCall runs one frame on a fresh instance.
+func cCall(p Program, recs []abi.Record, flags uint16) ([]abi.Record, error) {
+	c, err := cOpen(p)
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.frame(recs, flags)
+	return out, errors.Join(err, c.Close())
 }
 
 func call(op string, value []byte, arg string) abi.Record {
@@ -59,14 +77,16 @@ func call(op string, value []byte, arg string) abi.Record {
 }
 
 // probes starts every build of the probe.
-func probes(t *testing.T) map[string]Program {
-	all := map[string]Program{}
+func probes(t *testing.T) map[string]cLane {
+	all := map[string]cLane{}
 	for _, file := range cProbes {
 		p, err := cGuest(t, "test/"+file, "{}")
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[file] = p
+		if all[file], err = cOpen(p); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return all
 }
@@ -77,11 +97,11 @@ type fataler interface {
 }
 
 // ask calls a function of every build and wants the same answer of all.
-func ask(t fataler, all map[string]Program, op string, value []byte, arg string) string {
+func ask(t fataler, all map[string]cLane, op string, value []byte, arg string) string {
 	t.Helper()
 	answer := ""
 	for _, file := range cProbes {
-		out, err := cCall(all[file], []abi.Record{call(op, value, arg)}, 0)
+		out, err := all[file].frame([]abi.Record{call(op, value, arg)}, 0)
 		if err != nil || len(out) != 1 {
 			t.Fatalf("%s: %s(%q, %q): %d records, %v", file, op, value, arg, len(out), err)
 		}
@@ -188,7 +208,7 @@ func TestCIntegersAndQuotients(t *testing.T) {
 }
 
 func TestCOutput(t *testing.T) {
-	for file, p := range probes(t) {
+	for file, c := range probes(t) {
 		t.Run(file, func(t *testing.T) {
 			long := strings.Repeat("0123456789", 30)
 			recs := []abi.Record{
@@ -199,7 +219,7 @@ func TestCOutput(t *testing.T) {
 			for i := range recs {
 				recs[i].Index, recs[i].Flags, recs[i].EventTime = uint32(i), abi.FlagEventTime, 7000
 			}
-			out, err := cCall(p, recs, abi.FlagLast)
+			out, err := c.frame(recs, abi.FlagLast)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -250,7 +270,7 @@ func TestCStartAndErrors(t *testing.T) {
 	bad.Index = 1
 	_, err = cCall(p, []abi.Record{first, bad}, 0)
 	want := Outcome{Status: 1, Text: "it went wrong", Progress: 1}
-	if got, ok := err.(*Outcome); !ok || *got != want {
+	if got := (*Outcome)(nil); !errors.As(err, &got) || *got != want {
 		t.Errorf("an error: %v, want %v", err, &want)
 	}
 	timer := abi.Record{Kind: abi.KindEventTimer, Index: abi.NoIndex, Key: []byte("k"), Value: []byte("sub"), Flags: abi.FlagEventTime}
