@@ -153,36 +153,43 @@ func TestPowerCutInRepair(t *testing.T) {
 			continue
 		}
 		base := damaged(t, tc.damage)
-		for n := 1; ; n++ {
-			f := base.Clone()
-			f.StopAt(n, faulty.Moment(n%3))
-			_, err := Repair(t.Context(), f.Process(), "c", tc.request(true))
-			if err == nil {
-				break
-			}
-			left := f.Crash(rand.New(rand.NewPCG(uint64(n), 1)), 0.5)
-			again := tc.request(true)
-			again.Options.Unique = durable.Unique
-			r, err := Verify(t.Context(), left.Process(), "c")
-			must(t, err)
-			if len(r.Offers) > 0 {
-				again.Choice = r.Offers[0].Choice
-				if tc.choice == Rewind && again.Choice == Forget {
-					again.Choice = Rewind
+		for n, complete := 1, false; !complete; n++ {
+			for when := faulty.Before; when <= faulty.After; when++ {
+				f := base.Clone()
+				f.StopAtChange(n, when)
+				_, err := Repair(t.Context(), f.Process(), "c", tc.request(true))
+				complete = err == nil
+				finishRepair(t, tc, f.Crash(rand.New(rand.NewPCG(uint64(n), uint64(when))), 0.5))
+				if t.Failed() {
+					t.Fatalf("%s, change %d (%d)", tc.name, n, when)
 				}
-				_, err = Repair(t.Context(), left.Process(), "c", again)
-				must(t, err)
-			}
-			want := tc.tail
-			if r, err := Verify(t.Context(), left.Process(), "c"); err == nil && r.Plans > r.Decisions && tc.choice == Rewind {
-				want = fmt.Sprintf("plan %d", r.Plans-1) // the first half has left a log that is whole
-			}
-			wantTail(t, left.Process(), want)
-			if t.Failed() {
-				t.Fatalf("%s, operation %d", tc.name, n)
 			}
 		}
 	}
+}
+
+// finishRepair takes what is offered for the state that a repair was left in.
+func finishRepair(t *testing.T, tc repairCase, f *faulty.FS) {
+	t.Helper()
+	r, err := Verify(t.Context(), f.Process(), "c")
+	must(t, err)
+	if len(r.Offers) > 0 {
+		req := tc.request(true)
+		req.Options.Unique = durable.Unique
+		req.Choice = r.Offers[0].Choice
+		if tc.choice == Rewind && req.Choice == Forget {
+			req.Choice = Rewind
+		}
+		_, err = Repair(t.Context(), f.Process(), "c", req)
+		must(t, err)
+	}
+	want := tc.tail
+	r, err = Verify(t.Context(), f.Process(), "c")
+	must(t, err)
+	if r.Plans > r.Decisions && tc.choice == Rewind {
+		want = fmt.Sprintf("plan %d", r.Plans-1) // the first half has left a log that is whole
+	}
+	wantTail(t, f.Process(), want)
 }
 
 func TestRepairRefuses(t *testing.T) {

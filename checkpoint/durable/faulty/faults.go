@@ -55,16 +55,25 @@ func (f *FS) SetFaults(faults func(Op) Fault) {
 
 // StopAt stops the machine in operation n, counted from now: that one gets as far as when says, and nothing happens
 // after it. Crash then gives what is left on the disk.
-func (f *FS) StopAt(n int, when Moment) {
-	at := f.Ops() + n
+func (f *FS) StopAt(n int, when Moment) { f.stop(n, when, func(Op) bool { return true }) }
+
+// StopAtChange is StopAt counting only the operations that write.
+func (f *FS) StopAtChange(n int, when Moment) { f.stop(n, when, Op.Writes) }
+
+func (f *FS) stop(n int, when Moment, counts func(Op) bool) {
+	left, stopped := n, false
 	f.SetFaults(func(op Op) Fault {
-		switch {
-		case op.N == at:
-			return Fault{Err: ErrStopped, When: when}
-		case op.N > at:
+		if stopped {
 			return Fault{Err: ErrStopped}
 		}
-		return Fault{}
+		if counts(op) {
+			left--
+		}
+		if left > 0 {
+			return Fault{}
+		}
+		stopped = true
+		return Fault{Err: ErrStopped, When: when}
 	})
 }
 
