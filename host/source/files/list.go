@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/wasmill/wasmill/checkpoint/durable"
@@ -191,7 +192,7 @@ func (w *walker) folder(dir string, depth int) error {
 	return nil
 }
 
-// file takes a regular file, or what a link leads to. Sockets, pipes and dangling links are no input.
+// file takes a regular file, or what a link leads to. Sockets, pipes and links that lead nowhere are no input.
 func (w *walker) file(name string, info durable.Info) error {
 	if info.Regular {
 		w.add(name, info)
@@ -199,7 +200,7 @@ func (w *walker) file(name string, info durable.Info) error {
 	}
 	target, err := w.files.Stat(name)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
 			return nil
 		}
 		return unreadable(name, err)
