@@ -4,6 +4,17 @@
 // The text formats are Spark Structured Streaming's v1 with keys of our own beside Spark's. The package writes records,
 // reads them back, verifies and repairs them, and keeps their number bounded; it does not know what a source, a transform
 // or a sink is, and never decides what a batch does. All file access goes through checkpoint/durable.
+//
+//	metadata           the query id; written once
+//	wasmill.json       the job's name and the version of the directory
+//	offsets/N          plans; commits/N decisions; `.N.<reason>-<attempt>` beside them are superseded ones
+//	sources/<i>/       what source number i must remember
+//	revisions/         canonical JSON by sha256; modules/ likewise
+//	retained           the oldest batch that is kept; older files are left-overs
+//	published          the last batch seen published by each target; a check, not the truth
+//	resolutions/       what a user chose for a target that could not publish
+//	repairs/           what `checkpoint repair` has done
+//	lock               held for life by the process that runs the job
 package checkpoint
 
 import "encoding/json"

@@ -109,7 +109,7 @@ func TestForkRefuses(t *testing.T) {
 		"an undecided batch":   {"c", "d", ForkRequest{Batch: 2}, CodeMissing, "commits/2"},
 		"a batch to come":      {"c", "d", ForkRequest{Batch: 9}, CodeMissing, "offsets/9"},
 		"no batch yet":         {"fresh", "d", ForkRequest{Batch: NoBatch}, CodeMissing, "no batch was decided"},
-		"no checkpoint":        {"nowhere", "d", ForkRequest{Batch: 0}, CodeIO, "nowhere"},
+		"no checkpoint":        {"nowhere", "d", ForkRequest{Batch: 0}, CodeMissing, "nowhere"},
 		"names that are known": {"c", "d", ForkRequest{Batch: 1, Names: []string{"a", "b"}}, CodeForeign, "offsets/1"},
 		"an unknown source":    {"c", "d", ForkRequest{Batch: 1, Ends: map[string]Position{"x": {Line: "1"}}}, CodeInvalid, "no source"},
 	} {

@@ -194,9 +194,9 @@ func TestADirectoryThatIsNone(t *testing.T) {
 	_, err = Show(t.Context(), durable.OS(), empty)
 	wantCode(t, "show an empty directory", err, CodeMissing, empty)
 	_, err = Verify(t.Context(), durable.OS(), empty+"/none")
-	wantCode(t, "verify what is not there", err, CodeIO, empty)
+	wantCode(t, "verify what is not there", err, CodeMissing, empty)
 	err = Resolve(t.Context(), durable.OS(), empty+"/none", 0, "lake", Skip, options())
-	wantCode(t, "resolve what is not there", err, CodeIO, empty)
+	wantCode(t, "resolve what is not there", err, CodeMissing, empty)
 	if entries, err := os.ReadDir(empty); err != nil || len(entries) > 0 {
 		t.Errorf("something was made: %v, %v", entries, err)
 	}

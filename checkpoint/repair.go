@@ -48,6 +48,9 @@ func Repair(ctx context.Context, files durable.Files, dir string, req RepairRequ
 	if !req.Apply {
 		return planRepair(ctx, files, dir, req)
 	}
+	if err := isCheckpoint(files, dir); err != nil {
+		return nil, err
+	}
 	var done *Repairs
 	err := withLock(files, dir, req.Options, func(objects durable.Objects) error {
 		r, err := planRepair(ctx, files, dir, req)

@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"context"
-	"io/fs"
 	"path"
 	"regexp"
 	"strconv"
@@ -62,6 +61,9 @@ func Resolve(ctx context.Context, files durable.Files, dir string, batch BatchID
 	if action != Skip && action != Force {
 		return errorf(CodeInvalid, "choose skip or force", nil, "%.40q is no choice", action)
 	}
+	if err := isCheckpoint(files, dir); err != nil {
+		return err
+	}
 	return withLock(files, dir, opts, func(objects durable.Objects) error {
 		before, err := readResolution(ctx, files, dir, batch, target)
 		if err != nil {
@@ -106,14 +108,8 @@ func mayResolve(ctx context.Context, files durable.Files, dir string, batch Batc
 	return nil
 }
 
-// withLock runs do while this process alone holds a checkpoint that exists.
+// withLock runs do while this process alone holds a directory that exists.
 func withLock(files durable.Files, dir string, opts Options, do func(durable.Objects) error) (err error) {
-	if info, err := files.Stat(dir); err != nil || !info.Dir {
-		if err == nil {
-			err = fs.ErrNotExist
-		}
-		return ioError("open", dir, err)
-	}
 	if err := checkRoot(files, dir); err != nil {
 		return err
 	}

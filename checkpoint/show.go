@@ -105,7 +105,11 @@ func Show(ctx context.Context, files durable.Files, dir string) (*Summary, error
 
 // isCheckpoint refuses a directory that holds nothing of a checkpoint.
 func isCheckpoint(files durable.Files, dir string) error {
+	const wayOut = "give the directory that stands under `checkpoint` in the job file"
 	entries, err := files.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errorf(CodeMissing, wayOut, []string{dir}, "there is no such directory: %w", fs.ErrNotExist)
+	}
 	if err != nil {
 		return ioError("list", dir, err)
 	}
@@ -115,7 +119,7 @@ func isCheckpoint(files durable.Files, dir string) error {
 			return nil
 		}
 	}
-	return errorf(CodeMissing, "give the directory that stands under `checkpoint` in the job file", []string{dir},
+	return errorf(CodeMissing, wayOut, []string{dir},
 		"there is no checkpoint here: neither %s nor %s nor %s", metadataFile, offsetsDir, commitsDir)
 }
 
