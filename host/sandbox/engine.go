@@ -124,7 +124,7 @@ func (e *engine) Compile(ctx context.Context, b Binary) (Module, error) {
 	if err := check(b.Name, form, manifest); err != nil {
 		return nil, err
 	}
-	m := &module{name: b.Name, form: form, info: infoOf(b, form, manifest), capturable: form.Capturable()}
+	m := &module{name: b.Name, form: form, info: infoOf(b, form, manifest), capturable: form.Capturable(), names: sync.OnceValue(form.FuncNames)}
 	wasm := form.Strip
 	if m.capturable {
 		wasm = form.Open

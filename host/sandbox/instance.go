@@ -148,6 +148,9 @@ func (in *instance) Call(ctx context.Context, c Call, emit Emit) error {
 	if in.failed {
 		return errFailed
 	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("call guest: %w", err)
+	}
 	in.emit = emit
 	err := in.runBatch(ctx, &c)
 	in.emit = nil

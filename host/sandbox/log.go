@@ -35,9 +35,12 @@ func (g *guestLog) open(sink func(int, string)) {
 	*g = guestLog{sink: sink}
 }
 
+// spent says whether the ration is used up.
+func (g *guestLog) spent() bool { return g.lines >= maxLogLines || g.bytes >= maxLogBytes }
+
 // line takes one line of any length.
 func (g *guestLog) line(level int, text []byte) {
-	if g.lines >= maxLogLines || g.bytes >= maxLogBytes {
+	if g.spent() {
 		g.dropped++
 		return
 	}
@@ -53,6 +56,10 @@ func (g *guestLog) line(level int, text []byte) {
 // output takes what a guest writes to standard output (1) or error (2) and makes lines of it. Of a line that has no end it
 // keeps only as much as will be shown.
 func (g *guestLog) output(fd uint32, p []byte) {
+	if g.spent() {
+		g.dropped += bytes.Count(p, []byte{'\n'})
+		return
+	}
 	part := &g.partial[fd-1]
 	for len(p) > 0 {
 		line, rest, ended := bytes.Cut(p, []byte{'\n'})

@@ -31,6 +31,7 @@ type module struct {
 	hosts    map[string]api.Module
 	// capturable modules are compiled in the form that binary.Module.Open gives them.
 	capturable bool
+	names      func() map[uint32]string // of functions, read when they are needed first
 }
 
 func (m *module) Info() *Info { return m.info }

@@ -59,7 +59,8 @@ type Options struct {
 	Transform string // name, for messages and logs
 	Config    []byte // canonical JSON
 	Limits    Limits
-	// Log takes the guest's log lines, already cut and escaped. It must not block. May be nil.
+	// Log takes the guest's log lines, already cut and escaped. It must not block, and is called by all instances at once.
+	// May be nil.
 	Log func(level int, text string)
 }
 

@@ -524,3 +524,39 @@ func TestInfo(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 }
+
+func TestTrapOf(t *testing.T) {
+	const stack = "\nwasm stack trace:\n\t.$5()"
+	tests := []struct {
+		text string
+		want abi.TrapName
+	}{
+		{"wasm error: unreachable" + stack, abi.TrapUnreachable},
+		{"stack overflow", abi.TrapDepth},
+		{"wasm error: stack overflow" + stack, abi.TrapDepth},
+		{"start function[5] failed: stack overflow", abi.TrapDepth},
+		{"start function[5] export[\"a\nb\"] failed: wasm error: integer divide by zero" + stack, abi.TrapDivide},
+		{"start function[5] export[\"x failed: wasm error: unreachable\"] failed: wasm error: invalid table access" + stack, abi.TrapTable},
+		{"wasm error: something new" + stack, ""},
+		{"module[] function[stack overflow] failed", ""},
+		{"unreachable (recovered by wazero)" + stack, ""},
+		{"", ""},
+	}
+	for _, tt := range tests {
+		if got, _, ok := trapOf(errors.New(tt.text)); got != tt.want || ok != (tt.want != "") {
+			t.Errorf("%q is %q, %v", tt.text, got, ok)
+		}
+	}
+}
+
+func TestCancelledBeforeACall(t *testing.T) {
+	in := lane(t, started(t, engines(t)["compiler"], w.Transform(w.Const(0), w.Echo()).Bytes(), Options{}))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := in.Call(ctx, Call{Records: records(1)}, discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := call(t, in, discard); err != nil {
+		t.Errorf("the instance did not survive: %v", err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/sandbox/binary"
 )
 
 // failure turns the error of a guest's call into what it means: a *Failure when the guest did wrong, the host's trouble
@@ -44,25 +45,32 @@ const wasmError = "wasm error: "
 // overflow is what the compiler says of a full stack, and nothing else; the interpreter says it as any other trap.
 const overflow = "stack overflow"
 
-// trapOf reads which trap an error of wazero is. Its error values are internal to it, so the text is all there is: the
-// first line, with what an instantiation puts before it. A Go panic inside a host function is none.
+// traceMark stands between what happened and the stack in wazero's errors.
+const traceMark = "\nwasm stack trace:\n\t"
+
+// trapOf reads which trap an error of wazero is. Its error values are internal to it, so the text is all there is: what
+// stands before the stack, behind what an instantiation puts before it, which may hold names that the module chose. A Go
+// panic inside a host function is none.
 func trapOf(err error) (abi.TrapName, string, bool) {
 	var goError runtime.Error
 	if errors.As(err, &goError) {
 		return "", "", false
 	}
-	first, _, _ := strings.Cut(err.Error(), "\n")
-	at := strings.LastIndex(first, wasmError)
+	what := err.Error()
+	if at := strings.LastIndex(what, traceMark); at >= 0 {
+		what = what[:at]
+	}
+	at := strings.LastIndex(what, wasmError)
 	switch {
 	case at >= 0:
-		first = first[at+len(wasmError):]
-	case first == overflow || strings.HasPrefix(first, "start ") && strings.HasSuffix(first, " failed: "+overflow):
-		first = overflow
+		what = what[at+len(wasmError):]
+	case what == overflow || strings.HasPrefix(what, "start ") && strings.HasSuffix(what, " failed: "+overflow):
+		what = overflow
 	default:
 		return "", "", false
 	}
-	name, ok := trapNames(first)
-	return name, first, ok
+	name, ok := trapNames(what)
+	return name, what, ok
 }
 
 // trapNames maps wazero's texts, in the order of its list.
@@ -91,11 +99,11 @@ func trapNames(text string) (abi.TrapName, bool) {
 // trace makes readable lines of the stack that wazero appends to an error, innermost function first. wazero writes a
 // function without a name as ".$<index>(<parameters>)"; names come from the module's name section, or from its exports.
 func (m *module) trace(text string) []string {
-	_, list, ok := strings.Cut(text, "wasm stack trace:\n\t")
-	if !ok {
+	at := strings.LastIndex(text, traceMark)
+	if at < 0 {
 		return nil
 	}
-	list, _, _ = strings.Cut(list, "\n\n")
+	list, _, _ := strings.Cut(text[at+len(traceMark):], "\n\n")
 	var stack []string
 	for line := range strings.SplitSeq(list, "\n\t") {
 		rest, own := strings.CutPrefix(line, ".$")
@@ -112,9 +120,9 @@ func (m *module) trace(text string) []string {
 
 // funcName is a name for messages of a function.
 func (m *module) funcName(index uint32) string {
-	name := m.form.FuncNames()[index]
+	name := m.names()[index]
 	for _, e := range m.form.Exports {
-		if name == "" && e.Kind == 0 && e.Index == index {
+		if name == "" && e.Kind == binary.KindFunc && e.Index == index {
 			name = e.Name
 		}
 	}
