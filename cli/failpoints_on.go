@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -14,6 +15,9 @@ import (
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/engine"
 )
+
+// partition is the value of a partition folder: a point is named alike for all of them.
+var partition = regexp.MustCompile(`=[^/]*`)
 
 // failpoints makes the process kill itself at a named point. WASMILL_FAILPOINT is NAME or NAME=N: the N-th time the point
 // is reached. Points are the steps of a batch ("run:before", "decide:after") and the file operations by the class of their
@@ -49,7 +53,7 @@ func failpoints(e *Env, events *engine.Events) func(durable.Files) durable.Files
 			if strings.HasPrefix(op, "read") || strings.HasPrefix(op, "stat") || strings.HasPrefix(op, "list") || strings.HasPrefix(op, "open") || strings.HasPrefix(op, "close") {
 				return nil
 			}
-			hit(op + " " + durable.Class(path))
+			hit(op + " " + partition.ReplaceAllString(durable.Class(path), "=V"))
 			return nil
 		})
 	}

@@ -176,13 +176,23 @@ func (r *running) run(ctx context.Context, p *pipeline.Program) error {
 		}
 		r.status.set(false, "no space left: "+err.Error())
 		r.log.Error("no space left: waiting", "error", err, "wait", spaceWait)
-		select {
-		case <-r.stop:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(spaceWait):
+		if stopped, err := r.wait(ctx); stopped || err != nil {
+			return err
 		}
+	}
+}
+
+// wait waits for space, unless the job is to end.
+func (r *running) wait(ctx context.Context) (stopped bool, err error) {
+	t := time.NewTimer(spaceWait)
+	defer t.Stop()
+	select {
+	case <-r.stop:
+		return true, nil
+	case <-ctx.Done():
+		return true, ctx.Err()
+	case <-t.C:
+		return false, nil
 	}
 }
 

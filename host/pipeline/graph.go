@@ -2,11 +2,9 @@ package pipeline
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/engine"
-	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/sandbox"
 	"github.com/wasmill/wasmill/host/sink"
@@ -36,8 +34,8 @@ func wire(j *job.Job, p parts) (*engine.Graph, engine.ErrorPolicy, error) {
 	for i := range j.Sinks {
 		s := &j.Sinks[i]
 		node := engine.SinkNode{Name: s.Name, Target: p.targets[s.Name]}
-		for k, in := range s.From {
-			e, err := w.edge(in, fmt.Sprintf("spec.sinks[%d].from[%d]", i, k))
+		for _, in := range s.From {
+			e, err := w.edge(in)
 			if err != nil {
 				return nil, policy, err
 			}
@@ -80,7 +78,7 @@ func (w *wirer) transforms() error {
 			if _, done := w.stages[t.Name]; done || !w.ready(t) {
 				continue
 			}
-			if err := w.transform(i, t); err != nil {
+			if err := w.transform(t); err != nil {
 				return err
 			}
 			break
@@ -103,19 +101,14 @@ func (w *wirer) ready(t *job.Transform) bool {
 	return true
 }
 
-func (w *wirer) transform(i int, t *job.Transform) error {
+func (w *wirer) transform(t *job.Transform) error {
 	program := w.parts.programs[t.Name]
 	node := engine.StageNode{
 		Name: t.Name, Program: program, Module: w.parts.modules[t.Name],
 		Fuel: engine.Fuel{Call: t.Limits.FuelCall, Record: t.Limits.FuelRecord},
 	}
-	if n := len(program.Manifest().Inputs); n > 1 && len(t.From) > n {
-		return fault.New(CodeTooManyInputs, w.job.Place(fmt.Sprintf("spec.transforms[%d].from", i)),
-			fmt.Errorf("transform %s has %d inputs, its module declares %d", t.Name, len(t.From), n),
-			"give it as many `from` entries as the module has inputs, in their order")
-	}
-	for k, in := range t.From {
-		e, err := w.edge(in, fmt.Sprintf("spec.transforms[%d].from[%d]", i, k))
+	for _, in := range t.From {
+		e, err := w.edge(in)
 		if err != nil {
 			return err
 		}
@@ -126,25 +119,24 @@ func (w *wirer) transform(i int, t *job.Transform) error {
 	return nil
 }
 
-// edge resolves a reference. A port must be one that the module declares, which only its manifest tells.
-func (w *wirer) edge(in job.Input, path string) (engine.Edge, error) {
+// edge resolves a reference. CheckModules has found the ports that no manifest declares, in better words.
+func (w *wirer) edge(in job.Input) (engine.Edge, error) {
 	if i, ok := w.sources[in.Name]; ok {
 		return engine.FromSource(i), nil
 	}
-	stage := w.stages[in.Name]
-	outputs := w.graph.Stages[stage].Program.Manifest().Outputs
+	stage, ok := w.stages[in.Name]
+	if !ok {
+		return engine.Edge{}, fmt.Errorf("wire %s: there is no such source or transform", in.Ref())
+	}
 	if in.Port == "" {
 		return engine.FromPort(stage, 0), nil
 	}
-	var names []string
-	for p, o := range outputs {
+	for p, o := range w.graph.Stages[stage].Program.Manifest().Outputs {
 		if o.Name == in.Port {
 			return engine.FromPort(stage, p), nil
 		}
-		names = append(names, o.Name)
 	}
-	return engine.Edge{}, fault.New(CodeUnknownPort, w.job.Place(path),
-		fmt.Errorf("transform %s has no port %q", in.Name, in.Port), "its module declares: "+strings.Join(names, ", "))
+	return engine.Edge{}, fmt.Errorf("wire %s: there is no such port", in.Ref())
 }
 
 // UnreadPorts lists the ports, as name.port, that nobody in the job reads: what is sent there is dropped.

@@ -13,12 +13,10 @@ import (
 	"github.com/wasmill/wasmill/host/sandbox"
 )
 
-// Codes of the faults of modules and ports.
+// Codes of the faults of module files.
 const (
 	CodeModuleMissing    = "module.missing"
 	CodeModuleUnreadable = "module.unreadable"
-	CodeUnknownPort      = "job.unknown_port"
-	CodeTooManyInputs    = "job.too_many_inputs"
 )
 
 // maxModuleFile is more than the largest module that the sandbox takes.

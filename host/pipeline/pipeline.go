@@ -57,13 +57,26 @@ func Load(ctx context.Context, j *job.Job, env Env) (*Program, error) {
 			return nil, errors.Join(err, p.Close(ctx))
 		}
 	}
-	if err := p.revise(); err != nil {
-		return nil, errors.Join(err, p.Close(ctx))
-	}
-	if _, _, err := p.sketch(); err != nil {
+	if err := p.check(); err != nil {
 		return nil, errors.Join(err, p.Close(ctx))
 	}
 	return p, nil
+}
+
+// check holds the job against the manifests of its modules, and computes the revision.
+func (p *Program) check() error {
+	manifests := map[string]*abi.Manifest{}
+	for name, l := range p.loaded {
+		manifests[name] = l.program.Manifest()
+	}
+	if err := p.Job.CheckModules(manifests); err != nil {
+		return err
+	}
+	if err := p.revise(); err != nil {
+		return err
+	}
+	_, _, err := p.sketch()
+	return err
 }
 
 // binary finds a transform's module: a file, or one that the checkpoint keeps.
