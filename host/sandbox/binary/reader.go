@@ -52,6 +52,10 @@ func (r *reader) bytes(n uint32) []byte {
 
 // u32 reads an unsigned LEB128 of at most 32 bits; the padded forms that the format allows are taken.
 func (r *reader) u32() uint32 {
+	if r.err == nil && r.pos < len(r.b) && r.b[r.pos] < 0x80 { // nearly all are so short
+		r.pos++
+		return uint32(r.b[r.pos-1])
+	}
 	var v uint32
 	for shift := 0; shift < 35; shift += 7 {
 		c := r.byte()

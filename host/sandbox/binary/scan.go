@@ -38,46 +38,50 @@ func (m *Module) Effects() Effects {
 // instruction reads one instruction with its immediates. What is no instruction of the format, or is written longer than
 // it needs to be where engines were seen to differ, is an error.
 func (r *reader) instruction(e *Effects) {
-	switch op := r.byte(); {
-	case op == 0x02 || op == 0x03 || op == 0x04: // block, loop, if
+	switch op := r.byte(); op {
+	case 0x00, 0x01, 0x05, 0x0b, 0x0f, 0x1a, 0x1b, 0xd1:
+	case 0x02, 0x03, 0x04: // block, loop, if
 		r.signed(33)
-	case op <= 0x01 || op == 0x05 || op == 0x0b || op == 0x0f || op == 0x1a || op == 0x1b || op == 0xd1 || op >= 0x45 && op <= 0xc4:
-	case op == 0x0c || op == 0x0d || op == 0x10 || op >= 0x20 && op <= 0x25 || op == 0xd2: // one index
+	case 0x0c, 0x0d, 0x10, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0xd2: // one index
 		r.u32()
-	case op == 0x0e: // br_table
+	case 0x0e: // br_table
 		for n := uint64(r.u32()) + 1; n > 0 && r.err == nil; n-- {
 			r.u32()
 		}
-	case op == 0x11: // call_indirect
+	case 0x11: // call_indirect
 		r.u32()
 		r.u32()
-	case op == 0x1c: // select with types
+	case 0x1c: // select with types
 		for n := r.u32(); n > 0 && r.err == nil; n-- {
 			r.valueType()
 		}
-	case op == 0x26: // table.set
+	case 0x26: // table.set
 		r.u32()
 		e.Tables = true
-	case op >= 0x28 && op <= 0x3e: // loads and stores
-		r.memarg()
-	case op == 0x3f || op == 0x40: // memory.size, memory.grow
+	case 0x3f, 0x40: // memory.size, memory.grow
 		r.zero()
-	case op == 0x41:
+	case 0x41:
 		r.signed(32)
-	case op == 0x42:
+	case 0x42:
 		r.signed(64)
-	case op == 0x43:
+	case 0x43:
 		r.bytes(4)
-	case op == 0x44:
+	case 0x44:
 		r.bytes(8)
-	case op == 0xd0: // ref.null
+	case 0xd0: // ref.null
 		r.refType()
-	case op == 0xfc:
+	case 0xfc:
 		r.bulk(e)
-	case op == 0xfd:
+	case 0xfd:
 		r.vector()
 	default:
-		r.fail(Feature, "0x%02x is no instruction", op)
+		switch {
+		case op >= 0x28 && op <= 0x3e: // loads and stores
+			r.memarg()
+		case op >= 0x45 && op <= 0xc4: // arithmetic
+		default:
+			r.fail(Feature, "0x%02x is no instruction", op)
+		}
 	}
 }
 
