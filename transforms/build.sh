@@ -17,7 +17,7 @@ build_go() {
 	for t in clean f1; do
 		mkdir -p "$out/$t"
 		(cd "$here/$t/go" && GOFLAGS= GOWORK=off GOOS=wasip1 GOARCH=wasm GOWASM= go build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='-s -w -buildid=' -o "$out/$t/$t-go.wasm" .)
-		cp "$here/$t/manifest.json" "$out/$t/$t-go.wasm.json"
+		cp "$here/$t/go/manifest.json" "$out/$t/$t-go.wasm.json"
 	done
 }
 

@@ -15,7 +15,7 @@ import (
 
 // builds are the modules of each transform: the same transform in several languages.
 func builds(name string) map[string]string {
-	return map[string]string{"rust": name + ".wasm"}
+	return map[string]string{"rust": name + ".wasm", "go": name + "-go.wasm"}
 }
 
 const flight = `{"year":2013,"dep_time":517,"dep_delay":2,"arr_delay":11,"carrier":"UA","flight":1545,"tailnum":"N14228","origin":"EWR","dest":"IAH","air_time":227,"distance":1400,"time_hour":"2013-01-01T10:00:00Z"}`

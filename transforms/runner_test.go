@@ -42,7 +42,7 @@ func (g *guest) memory() []byte {
 // start loads transforms/<name>/<module> with the manifest of that folder.
 func start(tb testing.TB, name, module, config string) *guest {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join(name, "manifest.json"))
+	text, err := os.ReadFile(filepath.Join(name, "go", "manifest.json"))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -12,7 +12,7 @@ func wasmillInit(config, n, maxFrame uint32) int32 { return module.init(config, 
 //
 //go:wasmexport wasmill_batch
 func wasmillBatch(frame, _ uint32) int32 {
-	status := module.batch(frame)
+	status := module.batch(uint64(frame))
 	runtime.Gosched()
 	return status
 }

@@ -21,6 +21,7 @@ const (
 	recordPlace    = 40 // partition or code, port, input
 	recordIndex    = 48
 	headerSize     = 16
+	fieldSize      = 8
 	flagFirst      = 1
 	flagLast       = 2
 	flagEventTime  = 1

@@ -9,38 +9,43 @@ import (
 
 // guest is the module: its transform, and all that it works with.
 type guest struct {
+	rec       Record
+	out       Out
 	transform Transform
 	pointers  []string // of declared fields, for error texts
 	input     mem.Arena
 	text      mem.Arena
-	rec       Record
-	out       Out
+	absent    mem.Arena // fields that are all absent, for records that have none
 }
 
-// module is the one guest of this module.
+// module is the one guest of this module. Functions on the hot path use it instead of their receivers: at an address that
+// is known, no access needs a nil check.
 var module guest
+
+// maxFields is how many fields an input may declare.
+const maxFields = 64
 
 // name remembers what a field is called.
 func (g *guest) name(f Field, pointer string) {
-	for len(g.pointers) <= int(f) {
+	for len(g.pointers) <= int(f/fieldSize) {
 		g.pointers = append(g.pointers, "")
 	}
-	g.pointers[f] = pointer
+	g.pointers[f/fieldSize] = pointer
 }
 
 func (g *guest) nameOf(f Field) string {
-	if int(f) < len(g.pointers) {
-		return g.pointers[f]
+	if int(f/fieldSize) < len(g.pointers) {
+		return g.pointers[f/fieldSize]
 	}
 	return "the value"
 }
 
 // alloc is wasmill_alloc: where the host may write n bytes, or 0.
 func (g *guest) alloc(n uint32) uint32 {
-	if !g.input.Hold(n) {
+	if !g.input.Hold(uint64(n)) {
 		return 0
 	}
-	return g.input.Base
+	return uint32(g.input.Base)
 }
 
 // init is wasmill_init: it prepares the transform and makes the arenas. Nonzero refuses the module; the reason is in the
@@ -57,12 +62,13 @@ func (g *guest) init(config, n, maxFrame uint32) (status int32) {
 		return 1
 	}
 	if g.transform.Init != nil {
-		if err := g.transform.Init(Value{scan.Whole(config, n)}); err != nil {
+		if err := g.transform.Init(Value{scan.Whole(uint64(config), uint64(n))}); err != nil {
 			Log(Error, err.Error())
 			return 1
 		}
 	}
-	if !g.text.Hold(maxText) || !g.out.make(maxFrame) || !g.input.Hold(maxFrame+mem.Align) {
+	if !g.text.Hold(maxText) || !g.absent.Hold(maxFields*fieldSize) || !g.out.make(uint64(maxFrame)) ||
+		!g.input.Hold(uint64(maxFrame)+mem.Align) {
 		Log(Error, "wasmill: not enough memory for the arenas")
 		return 1
 	}
@@ -70,22 +76,20 @@ func (g *guest) init(config, n, maxFrame uint32) (status int32) {
 }
 
 // batch is wasmill_batch: it runs one frame. Nonzero fails it; the reason is in the frame's error text.
-func (g *guest) batch(frame uint32) (status int32) {
+func (g *guest) batch(frame uint64) (status int32) {
 	defer func() {
 		if r := recover(); r != nil {
 			status = g.explain(frame, describe(r))
 		}
 	}()
 	if mem.U32(frame) != frameMagic || mem.U16(frame+4) != frameVersion {
-		return 1
+		return g.explain(frame, "wasmill: not a frame of ABI 1")
 	}
 	g.out.batch = readBatch(frame)
-	g.out.rec = &g.rec
 	if err := g.records(frame); err != nil {
 		return g.explain(frame, err.Error())
 	}
 	if g.out.batch.Last && g.transform.Finish != nil {
-		g.rec = Record{}
 		if err := g.transform.Finish(&g.out); err != nil {
 			return g.explain(frame, err.Error())
 		}
@@ -96,33 +100,49 @@ func (g *guest) batch(frame uint32) (status int32) {
 
 // records hands the frame's records to the transform and refuses those that it refuses. The error is a timer's, which
 // cannot be set aside.
-func (g *guest) records(frame uint32) error {
-	handle, rec, out := g.transform.Record, &g.rec, &g.out
+func (g *guest) records(frame uint64) error {
 	at, stride := mem.U32(frame+frameRecords), mem.U32(frame+frameStride)
-	rec.fields = mem.U32(frame + frameFields)
+	// Whatever lies behind the declared fields is absent too: a record that has fewer is read as if it had none.
+	fields, step := at+recordSize, stride
+	if mem.U32(frame+frameFields) < uint64(len(g.pointers)) {
+		fields, step = g.absent.Base, 0
+	}
 	for range mem.U32(frame + frameCount) {
 		mem.PutU32(frame+frameProgress, mem.U32(at+recordIndex))
-		rec.at = at
-		err := handle(rec, out)
-		if err != nil || rec.err != nil {
-			if err = out.refuse(rec, err); err != nil {
+		module.rec.at, module.rec.fields = at, fields
+		err := module.transform.Record(&module.rec, &module.out)
+		if err != nil || module.rec.bad != 0 {
+			if err = g.refuse(err); err != nil {
 				return err
 			}
 		}
-		at += stride
+		at, fields = at+stride, fields+step
 	}
 	return nil
 }
 
+// refuse sets aside the record that the transform is done with, and forgets its error. A timer's comes back.
+func (g *guest) refuse(err error) error {
+	if bad := g.rec.Err(); bad != nil {
+		err = bad
+	}
+	g.rec.bad = 0
+	if g.rec.Index() < 0 {
+		return err
+	}
+	g.out.Reject(&g.rec, err)
+	return nil
+}
+
 // explain leaves an error text in the frame and is the status to return.
-func (g *guest) explain(frame uint32, text string) int32 {
+func (g *guest) explain(frame uint64, text string) int32 {
 	n := copy(mem.Bytes(g.text.Base, maxText), text)
 	mem.PutU32(frame+frameError, g.text.Base)
-	mem.PutU32(frame+frameError+4, uint32(n))
+	mem.PutU32(frame+frameError+4, uint64(n))
 	return 1
 }
 
-func readBatch(frame uint32) Batch {
+func readBatch(frame uint64) Batch {
 	flags := mem.U16(frame + 6)
 	return Batch{
 		ID:            mem.U64(frame + frameBatch),
@@ -130,8 +150,8 @@ func readBatch(frame uint32) Batch {
 		LateWatermark: int64(mem.U64(frame + frameBatch + 16)),
 		Watermark:     int64(mem.U64(frame + frameBatch + 24)),
 		Seed:          [2]uint64{mem.U64(frame + frameSeed), mem.U64(frame + frameSeed + 8)},
-		Lane:          mem.U32(frame + frameLane),
-		Chunk:         mem.U32(frame + frameLane + 4),
+		Lane:          uint32(mem.U32(frame + frameLane)),
+		Chunk:         uint32(mem.U32(frame + frameLane + 4)),
 		First:         flags&flagFirst != 0,
 		Last:          flags&flagLast != 0,
 	}

@@ -11,8 +11,8 @@ import (
 // the module before it has started.
 type Manifest string
 
-// Field is a declared field: its position among the fields of an input.
-type Field uint32
+// Field is a declared field: where it lies behind a record, in bytes.
+type Field uint64
 
 // Port is a declared output: its position among the manifest's outputs.
 type Port uint16
@@ -36,8 +36,9 @@ func (m Manifest) InputField(input int, pointer string) Field {
 	if at < 0 {
 		panic("wasmill: the manifest does not declare the field " + pointer)
 	}
-	module.name(Field(at), pointer)
-	return Field(at)
+	f := Field(at * fieldSize)
+	module.name(f, pointer)
+	return f
 }
 
 // Port is the output of this name. It panics when there is none.
@@ -52,7 +53,7 @@ func (m Manifest) Port(name string) Port {
 // find looks into a member of the manifest, in a copy that has room behind it for wide loads.
 func (m Manifest) find(name string, look func(scan.Span) int) int {
 	var copied mem.Arena
-	if !copied.Hold(uint32(len(m))) {
+	if !copied.Hold(uint64(len(m))) {
 		return -1
 	}
 	copy(mem.Bytes(copied.Base, copied.Len), unsafe.Slice(unsafe.StringData(string(m)), len(m)))

@@ -55,10 +55,10 @@ func (v Value) IsNull() bool { return v.span < scan.False<<60 }
 
 // Is is true when the value is a string of exactly these characters.
 func (v Value) Is(text string) bool {
-	if v.span.Kind() == scan.String && v.span.Len() != uint32(len(text)) {
-		return false
+	if v.span>>32 == scan.Span(scan.String<<28|len(text)) {
+		return mem.String(v.span.At(), v.span.Len()) == text
 	}
-	return scan.Is(v.span, text)
+	return v.span.Kind() == scan.Escaped && scan.Is(v.span, text)
 }
 
 // Raw is the value as it lies in the record, not copied: a string without its quotes, anything else as its JSON text.
@@ -73,11 +73,11 @@ func (v Value) Int() (int64, bool) {
 }
 
 // Scaled is a number times 10^scale as an integer of 64 bits, rounded half up; false if it is none, or does not fit.
-func (v Value) Scaled(scale uint32) (int64, bool) {
+func (v Value) Scaled(scale uint) (int64, bool) {
 	if v.span.Kind() != scan.Number {
 		return 0, false
 	}
-	return num.Scaled(v.span.At(), v.span.Len(), scale)
+	return num.Scaled(v.span.At(), v.span.Len(), uint64(scale))
 }
 
 // Bool is the value if it is a boolean; ok is false if it is not.

@@ -2,7 +2,7 @@
 
 use wasmill::{Decimal, Field, Out, Port, Record, Result, dead_letter, div_round};
 
-const MANIFEST: &str = include_str!("../../manifest.json");
+const MANIFEST: &str = include_str!("../manifest.json");
 const FLIGHTS: Port = Port::of(MANIFEST, "flights");
 const CANCELLED: Port = Port::of(MANIFEST, "cancelled");
 const DEP_TIME: Field = Field::of(MANIFEST, "/dep_time");

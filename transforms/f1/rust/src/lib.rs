@@ -2,7 +2,7 @@
 
 use wasmill::{Field, Out, Port, Record, Result, dead_letter};
 
-const MANIFEST: &str = include_str!("../../manifest.json");
+const MANIFEST: &str = include_str!("../manifest.json");
 const OUT: Port = Port::of(MANIFEST, "out");
 const EVENT: Field = Field::of(MANIFEST, "/event");
 const AMOUNT: Field = Field::of(MANIFEST, "/amount");

@@ -1,6 +1,7 @@
-// Package mem is linear memory as the SDK sees it: 32-bit addresses, arenas that never move, and the host's functions.
+// Package mem is linear memory as the SDK sees it: addresses, arenas that never move, and the host's functions.
 //
-// In a module an address is a pointer. Natively, where pointers are wider, one block of the process plays linear memory,
+// Addresses are held in 64 bits, because Go's 32-bit arithmetic costs a mask each time in a module. There an address is a
+// pointer. Natively, where pointers are wider, one block of the process plays linear memory,
 // and the host's functions are hooks, so that the same code runs in ordinary tests. It must not know what lies in memory.
 package mem
 
@@ -13,31 +14,31 @@ const Align = 16
 const Slack = 64
 
 // U64 reads eight bytes, little-endian, at any alignment.
-func U64(a uint32) uint64 { return *(*uint64)(Ptr(a)) }
+func U64(a uint64) uint64 { return *(*uint64)(Ptr(a)) }
 
 // U32 reads four bytes.
-func U32(a uint32) uint32 { return *(*uint32)(Ptr(a)) }
+func U32(a uint64) uint64 { return uint64(*(*uint32)(Ptr(a))) }
 
 // U16 reads two bytes.
-func U16(a uint32) uint16 { return *(*uint16)(Ptr(a)) }
+func U16(a uint64) uint64 { return uint64(*(*uint16)(Ptr(a))) }
 
 // U8 reads a byte.
-func U8(a uint32) byte { return *(*byte)(Ptr(a)) }
+func U8(a uint64) uint64 { return uint64(*(*byte)(Ptr(a))) }
 
 // PutU64 writes eight bytes.
-func PutU64(a uint32, v uint64) { *(*uint64)(Ptr(a)) = v }
+func PutU64(a, v uint64) { *(*uint64)(Ptr(a)) = v }
 
 // PutU32 writes four bytes.
-func PutU32(a uint32, v uint32) { *(*uint32)(Ptr(a)) = v }
+func PutU32(a, v uint64) { *(*uint32)(Ptr(a)) = uint32(v) }
 
 // PutU16 writes two bytes.
-func PutU16(a uint32, v uint16) { *(*uint16)(Ptr(a)) = v }
+func PutU16(a, v uint64) { *(*uint16)(Ptr(a)) = uint16(v) }
 
 // PutU8 writes a byte.
-func PutU8(a uint32, v byte) { *(*byte)(Ptr(a)) = v }
+func PutU8(a, v uint64) { *(*byte)(Ptr(a)) = byte(v) }
 
 // Bytes is n bytes at a, not copied.
-func Bytes(a, n uint32) []byte {
+func Bytes(a, n uint64) []byte {
 	if n == 0 {
 		return []byte{}
 	}
@@ -45,32 +46,33 @@ func Bytes(a, n uint32) []byte {
 }
 
 // String is n bytes at a as a string, not copied: for comparing and looking up, never to be kept.
-func String(a, n uint32) string {
+func String(a, n uint64) string {
 	if n == 0 {
 		return ""
 	}
 	return unsafe.String((*byte)(Ptr(a)), n)
 }
 
-// Copy copies n bytes from a to b, which do not overlap.
-func Copy(to, from, n uint32) {
-	copy(unsafe.Slice((*byte)(Ptr(to)), n), unsafe.Slice((*byte)(Ptr(from)), n))
+// Copy copies n bytes, at most 1 GiB, between places that do not overlap.
+func Copy(to, from, n uint64) {
+	// As arrays: unsafe.Slice would multiply and check, with a call.
+	copy((*[1 << 30]byte)(Ptr(to))[:n], (*[1 << 30]byte)(Ptr(from))[:n])
 }
 
 // Arena is a block that lives as long as the module, or until a larger one takes its place.
 type Arena struct {
 	block []uint64 // keeps it alive
-	Base  uint32
-	Len   uint32 // without the slack
+	Base  uint64
+	Len   uint64 // without the slack
 }
 
 // Hold makes the arena at least n bytes long, which loses its contents when it has to grow. False when memory is short.
-func (a *Arena) Hold(n uint32) bool {
+func (a *Arena) Hold(n uint64) bool {
 	if n <= a.Len && a.block != nil {
 		return true
 	}
 	*a = Arena{}
-	block := alloc(int(n) + Slack + Align)
+	block := alloc(n + Slack + Align)
 	if block == nil {
 		return false
 	}

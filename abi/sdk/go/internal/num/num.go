@@ -24,33 +24,32 @@ var pow10 = [20]uint64{
 	1000000000000000000, 10000000000000000000,
 }
 
-// eight is the number that eight digits make, the first one in the lowest byte; false when one is no digit.
-func eight(w uint64) (uint64, bool) {
+// Eight is the number that eight digits make, the first one in the lowest byte; bad is not 0 when one is no digit.
+func Eight(w uint64) (n, bad uint64) {
 	d := w - '0'*ones
-	bad := (d | (d + 0x76*ones)) & high
+	bad = (d | (d + 0x76*ones)) & high
 	d = d*10 + d>>8
-	n := ((d&0x000000ff000000ff)*(100+1000000<<32) + (d>>16&0x000000ff000000ff)*(1+10000<<32)) >> 32
-	return n, bad == 0
+	return ((d&0x000000ff000000ff)*(100+1000000<<32) + (d>>16&0x000000ff000000ff)*(1+10000<<32)) >> 32, bad
 }
+
+// Zeros are the digits that go before others to make eight of them, shift bits of them.
+func Zeros(shift uint64) uint64 { return ('0' * ones) >> 1 >> ((63 - shift) & 63) }
 
 // Int is the integer that n bytes at a stand for; false unless they are a plain integer (no fraction, no exponent) that
 // fits 64 bits. Leading zeros are taken.
-func Int(a, n uint32) (int64, bool) {
-	minus := uint32(0)
-	if mem.U8(a) == '-' && n > 1 {
-		minus = 1
-	}
-	if digits := n - minus; digits-1 < 8 {
-		// Right-aligned, with zeros before it.
-		shift := 64 - 8*digits
-		v, ok := eight(mem.U64(a+minus)<<shift | '0'*ones>>1>>(63-shift))
-		m := -int64(minus)
-		return (int64(v) ^ m) - m, ok
+func Int(a, n uint64) (int64, bool) {
+	w := mem.U64(a)
+	minus := ((w&0xff ^ '-') - 1) >> 63 // 1 or 0
+	digits := n - minus
+	shift := (64 - 8*digits) & 63
+	v, bad := Eight(w>>(8*minus&63)<<shift | Zeros(shift))
+	if bad|(n-1)>>3|(digits-1)>>3 == 0 {
+		return (int64(v) ^ -int64(minus)) + int64(minus), true
 	}
 	return intLong(a, n)
 }
 
-func intLong(a, n uint32) (int64, bool) {
+func intLong(a, n uint64) (int64, bool) {
 	minus := n > 0 && mem.U8(a) == '-'
 	if minus {
 		a, n = a+1, n-1
@@ -79,8 +78,8 @@ func signed(v uint64, minus bool) (int64, bool) {
 
 // Scaled is the value of the JSON number of n bytes at a, times 10^scale, rounded half up (a half goes away from zero);
 // false when it is no JSON number or does not fit 64 bits. However long the text is, nothing is lost on the way.
-func Scaled(a, n uint32, scale uint32) (int64, bool) {
-	minus := uint32(0)
+func Scaled(a, n uint64, scale uint64) (int64, bool) {
+	minus := uint64(0)
 	if mem.U8(a) == '-' && n > 1 {
 		minus = 1
 	}
@@ -89,26 +88,26 @@ func Scaled(a, n uint32, scale uint32) (int64, bool) {
 		return scaledLong(a, n, scale)
 	}
 	w := mem.U64(a + minus)
-	valid := uint64(math.MaxUint64) >> (64 - 8*digits)
+	valid := uint64(math.MaxUint64) >> ((64 - 8*digits) & 63)
 	x := w ^ '.'*ones
 	point := (x - ones) & ^x & high & valid
 	if point == 0 {
 		shift := 64 - 8*digits
-		v, ok := eight(w<<shift | '0'*ones>>1>>(63-shift))
-		if !ok || scale > 8 {
+		v, bad := Eight(w<<(shift&63) | Zeros(shift))
+		if bad != 0 || scale > 8 {
 			return scaledLong(a, n, scale)
 		}
 		m := -int64(minus)
 		return (int64(v*pow10[scale]) ^ m) - m, true
 	}
 	// The digits before the point and those behind it, moved together.
-	at := uint32(bits.TrailingZeros64(point)) &^ 7
+	at := uint64(bits.TrailingZeros64(point)) &^ 7
 	fraction := digits - at/8 - 1
-	before := uint64(1)<<at - 1
+	before := uint64(1)<<(at&63) - 1
 	w = w&before | w>>8&^before
-	shift := 72 - 8*digits
-	v, ok := eight(w<<shift | '0'*ones>>1>>(63-shift))
-	if !ok || at == 0 || fraction == 0 || fraction > scale || scale > 8 {
+	shift := 72 - 8*digits // 64 when there is the point alone, which at says too
+	v, bad := Eight(w<<(shift&63) | Zeros(shift))
+	if bad != 0 || at == 0 || fraction == 0 || fraction > scale || scale > 8 {
 		return scaledLong(a, n, scale)
 	}
 	m := -int64(minus)
@@ -117,7 +116,7 @@ func Scaled(a, n uint32, scale uint32) (int64, bool) {
 
 // scaledLong is the general case: any length, any scale, exponents. Only the first digit that is cut off decides the
 // rounding.
-func scaledLong(a, n uint32, scale uint32) (int64, bool) {
+func scaledLong(a, n uint64, scale uint64) (int64, bool) {
 	text := mem.String(a, n)
 	minus := n > 0 && text[0] == '-'
 	if minus {
@@ -198,63 +197,81 @@ func exponent(s string) (int64, bool) {
 	return sign * n, s != ""
 }
 
-var pairs = func() (p [100]uint16) {
-	for i := range p {
+var pairs = func() (p [128]uint16) {
+	for i := range 100 {
 		p[i] = uint16('0'+i/10) | uint16('0'+i%10)<<8
 	}
 	return p
 }()
 
 // PutInt writes v in decimal at a, where Room bytes may be written, and returns where it ends.
-func PutInt(a uint32, v int64) uint32 {
-	if uint64(v) >= 10000 {
+func PutInt(a uint64, v int64) uint64 {
+	if uint64(v) >= 100000000 {
 		return putLong(a, v)
 	}
-	four := fourOf(uint32(v))
-	// The leading zeros, of which the last digit is none.
-	zeros := uint32(bits.TrailingZeros32((four^0x30303030)|0x01000000)) / 8
-	mem.PutU32(a, four>>(8*zeros))
-	return a + 4 - zeros
+	return Put(a, EightOf(uint32(v)))
+}
+
+// EightOf is the eight digits of n < 100000000, the first one in the lowest byte.
+func EightOf(n uint32) uint64 {
+	high := n / 10000
+	return fourOf(high) | fourOf(n-high*10000)<<32
 }
 
 // fourOf is the four digits of n < 10000, the first one in the lowest byte.
-func fourOf(n uint32) uint32 { return uint32(pairs[n/100]) | uint32(pairs[n%100])<<16 }
+func fourOf(n uint32) uint64 {
+	high := n / 100
+	return uint64(pairs[high&127]) | uint64(pairs[(n-high*100)&127])<<16
+}
 
-func putLong(a uint32, v int64) uint32 {
+// Put writes eight digits at a without the leading zeros, of which the last digit is none, and returns where they end.
+func Put(a, eight uint64) uint64 {
+	zeros := uint64(bits.TrailingZeros64(eight^'0'*ones|1<<56)) &^ 7
+	mem.PutU64(a, eight>>(zeros&63))
+	return a + 8 - zeros/8
+}
+
+func putLong(a uint64, v int64) uint64 {
 	u := uint64(v)
 	if v < 0 {
 		mem.PutU8(a, '-')
 		a, u = a+1, -u
 	}
-	if u < 10000 {
-		return PutInt(a, int64(u))
-	}
 	if u < 100000000 {
-		a = PutInt(a, int64(u/10000))
-		mem.PutU32(a, fourOf(uint32(u%10000)))
-		return a + 4
+		return Put(a, EightOf(uint32(u)))
 	}
 	return putDigits(a, u, 1)
 }
 
 // putDigits writes u with at least width digits.
-func putDigits(a uint32, u uint64, width int) uint32 {
+func putDigits(a, u uint64, width int) uint64 {
 	n := width
 	for n < 20 && u >= pow10[n] {
 		n++
 	}
-	end := a + uint32(n)
+	end := a + uint64(n)
 	for at := end; at > a; {
 		at--
-		mem.PutU8(at, '0'+byte(u%10))
+		mem.PutU8(at, '0'+u%10)
 		u /= 10
 	}
 	return end
 }
 
+// PutSmallDecimal is PutDecimal for unscaled < 10000 and a scale of 1 to 3.
+func PutSmallDecimal(a, unscaled, scale uint64) uint64 {
+	four := fourOf(uint32(unscaled))
+	// The leading zeros, of which the digit before the point is none.
+	zeros := min(uint64(bits.TrailingZeros64(four^0x30303030|1<<24)), 24-8*scale) &^ 7
+	mem.PutU32(a, four>>(zeros&63))
+	a += 4 - scale - zeros/8
+	mem.PutU64(a, four>>((32-8*scale)&63)<<8|'.')
+	return a + 1 + scale
+}
+
 // PutDecimal writes unscaled / 10^scale at a, always with scale digits behind the point, and returns where it ends. The
 // scale is at most 18.
-func PutDecimal(a uint32, unscaled int64, scale uint32) uint32 {
+func PutDecimal(a uint64, unscaled int64, scale uint64) uint64 {
 	scale = min(scale, 18)
 	u := uint64(unscaled)
 	if unscaled < 0 {
@@ -265,11 +282,7 @@ func PutDecimal(a uint32, unscaled int64, scale uint32) uint32 {
 		return putDigits(a, u, 1)
 	}
 	whole, rest := u/pow10[scale], u%pow10[scale]
-	if whole < 10000 {
-		a = PutInt(a, int64(whole))
-	} else {
-		a = putDigits(a, whole, 1)
-	}
+	a = putDigits(a, whole, 1)
 	mem.PutU8(a, '.')
 	return putDigits(a+1, rest, int(scale))
 }

@@ -33,18 +33,18 @@ const (
 type Span uint64
 
 // Make packs a span.
-func Make(kind, at, end uint32) Span {
+func Make(kind, at, end uint64) Span {
 	return Span(at) | Span(end-at)<<32 | Span(kind)<<60
 }
 
 // At is where the value begins.
-func (s Span) At() uint32 { return uint32(s) }
+func (s Span) At() uint64 { return uint64(uint32(s)) }
 
 // Len is its length in bytes.
-func (s Span) Len() uint32 { return uint32(s>>32) & 0x0fffffff }
+func (s Span) Len() uint64 { return uint64(s) >> 32 & 0x0fffffff }
 
 // Kind is what it is.
-func (s Span) Kind() uint32 { return uint32(s >> 60) }
+func (s Span) Kind() uint64 { return uint64(s) >> 60 }
 
 // equal has a bit at the top of each byte of w that equals c; a byte after such a one may be marked too.
 func equal(w uint64, c uint64) uint64 {
@@ -52,7 +52,7 @@ func equal(w uint64, c uint64) uint64 {
 	return (x - ones) & ^x & high
 }
 
-func blanks(a, end uint32) uint32 {
+func blanks(a, end uint64) uint64 {
 	for a < end {
 		if c := mem.U8(a); c > ' ' || c != ' ' && c != '\n' && c != '\r' && c != '\t' {
 			break
@@ -64,7 +64,7 @@ func blanks(a, end uint32) uint32 {
 
 // quote is where the string whose first character is at a ends (at its closing quote), and whether it holds escapes. It
 // is end when there is no closing quote.
-func quote(a, end uint32) (uint32, bool) {
+func quote(a, end uint64) (uint64, bool) {
 	escaped := false
 	for a < end {
 		w := mem.U64(a)
@@ -73,7 +73,7 @@ func quote(a, end uint32) (uint32, bool) {
 			a += 8
 			continue
 		}
-		a += uint32(bits.TrailingZeros64(hit)) / 8
+		a += uint64(bits.TrailingZeros64(hit)) / 8
 		if a >= end {
 			break
 		}
@@ -87,7 +87,7 @@ func quote(a, end uint32) (uint32, bool) {
 }
 
 // nested is one past the bracket that closes the object or array at a, or 0.
-func nested(a, end uint32) uint32 {
+func nested(a, end uint64) uint64 {
 	for depth := 0; a < end; a++ {
 		w := mem.U64(a)
 		folded := w | 0x20*ones
@@ -96,7 +96,7 @@ func nested(a, end uint32) uint32 {
 			a += 7
 			continue
 		}
-		a += uint32(bits.TrailingZeros64(hit)) / 8
+		a += uint64(bits.TrailingZeros64(hit)) / 8
 		if a >= end {
 			break
 		}
@@ -115,11 +115,11 @@ func nested(a, end uint32) uint32 {
 }
 
 // Value is the value at a and where it ends; the end is 0 when there is none.
-func Value(a, end uint32) (Span, uint32) {
+func Value(a, end uint64) (Span, uint64) {
 	if a >= end {
 		return 0, 0
 	}
-	kind := uint32(Number)
+	kind := uint64(Number)
 	switch mem.U8(a) {
 	case '"':
 		to, escaped := quote(a+1, end)
@@ -162,7 +162,7 @@ func Value(a, end uint32) (Span, uint32) {
 }
 
 // Whole is the one value of the n bytes at a; 0 when there is none, or more than one.
-func Whole(a, n uint32) Span {
+func Whole(a, n uint64) Span {
 	s, end := Value(blanks(a, a+n), a+n)
 	if end == 0 || blanks(end, a+n) != a+n {
 		return 0
@@ -172,11 +172,11 @@ func Whole(a, n uint32) Span {
 
 // Walk steps through an object or array.
 type Walk struct {
-	at, end uint32
+	at, end uint64
 }
 
 // Begin is a walk through s, which has no steps when s is of another kind.
-func Begin(s Span, kind uint32) Walk {
+func Begin(s Span, kind uint64) Walk {
 	if s.Kind() != kind {
 		return Walk{}
 	}
