@@ -1,9 +1,13 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 )
+
+// errClosed is what an instance of a closed program gets.
+var errClosed = errors.New("the program is closed")
 
 // maxIdle is how many unused regions a program keeps.
 const maxIdle = 16
@@ -31,6 +35,9 @@ type region struct {
 func (r *regions) take() (*region, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.closed {
+		return nil, errClosed
+	}
 	if n := len(r.idle); n > 0 {
 		m := r.idle[n-1]
 		r.idle = r.idle[:n-1]

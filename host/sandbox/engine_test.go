@@ -1,0 +1,86 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/wasmill/wasmill/host/fault"
+	w "github.com/wasmill/wasmill/host/sandbox/wasmtest"
+)
+
+func TestCache(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	wasm := w.Transform(w.Const(0), w.Echo()).Bytes()
+	run := func() error {
+		e, err := New(Config{CacheDir: dir})
+		if err != nil {
+			return err
+		}
+		defer e.Close(t.Context())
+		if e.Kind() != "compiler" {
+			t.Skip("the interpreter has no cache")
+		}
+		m, err := e.Compile(t.Context(), Binary{Name: "test.wasm", Wasm: wasm})
+		if err != nil {
+			return err
+		}
+		return m.Close(t.Context())
+	}
+	if err := run(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "wazero-*", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files in the cache, %v", len(files), err)
+	}
+	for _, f := range files {
+		if err := os.Truncate(f, 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := run(); err != nil {
+		t.Errorf("with a damaged cache: %v", err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var f *fault.Error
+	if err := run(); !errors.As(err, &f) || f.ErrCode != CodeCache || f.WayOut == "" {
+		t.Errorf("with an open cache: %v", err)
+	}
+}
+
+func TestDigestCountsTheSidecar(t *testing.T) {
+	wasm := []byte("wasm")
+	plain, with, other := digestOf(Binary{Wasm: wasm}), digestOf(Binary{Wasm: wasm, Sidecar: []byte("{}")}), digestOf(Binary{Wasm: wasm, Sidecar: []byte("{ }")})
+	if plain != "8b53639f152c8fc6ef30802fde462ba0be9cf085f7580dc69efd72e002abbb35" && len(plain) != 64 || plain == with || with == other {
+		t.Errorf("digests %s %s %s", plain, with, other)
+	}
+}
+
+func TestInfo(t *testing.T) {
+	m := w.Transform(w.Const(0), w.Echo())
+	m.MaxPages = 20
+	mod, err := engines(t)["interpreter"].Compile(t.Context(), Binary{Name: "test.wasm", Wasm: m.Bytes()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mod.Close(t.Context())
+	info := mod.Info()
+	if want := []string{"wasmill_1.emit (i32, i32, i32) -> ()", "wasmill_1.log (i32, i32, i32) -> ()"}; !slices.Equal(info.Imports, want) {
+		t.Errorf("imports %q", info.Imports)
+	}
+	want := []string{"memory memory", "wasmill_alloc (i32) -> (i32)", "wasmill_batch (i32, i32) -> (i32)", "wasmill_init (i32, i32, i32) -> (i32)"}
+	if !slices.Equal(info.Exports, want) {
+		t.Errorf("exports %q", info.Exports)
+	}
+	if info.MemoryMin != 8 || info.MemoryMax != 20 || info.Size != len(m.Bytes()) || len(info.Digest) != 64 {
+		t.Errorf("%+v", info)
+	}
+}
