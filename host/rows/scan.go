@@ -2,6 +2,7 @@ package rows
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -30,21 +31,23 @@ const (
 	highs = 0x8080808080808080
 )
 
-// scanString returns the index of the quote that ends the string whose text begins at i, or -1. Eight bytes are looked at
-// in one go: in each mask the lowest set byte is exact, which is all that is used.
+// special marks the bytes of x that end or interrupt plain text: quotes, backslashes, control characters, and bytes above
+// 0x7f. The lowest mark is exact; above it there may be false ones.
+func special(x uint64) uint64 {
+	q, s := x^(ones*'"'), x^(ones*'\\')
+	return ((q-ones)&^q | (s-ones)&^s | (x-ones*0x20)&^x | x) & highs
+}
+
+// scanString returns the index of the quote that ends the string whose text begins at i, or -1.
 func scanString(b []byte, i int) (end int, flags uint8) {
 	for i+8 <= len(b) {
 		x := binary.LittleEndian.Uint64(b[i:])
-		q, s := x^(ones*'"'), x^(ones*'\\')
-		mask := ((q-ones)&^q | (s-ones)&^s | (x-ones*0x20)&^x | x) & highs
+		mask := special(x)
 		if mask == 0 {
 			i += 8
 			continue
 		}
-		for mask&0x80 == 0 {
-			mask >>= 8
-			i++
-		}
+		i += bits.TrailingZeros64(mask) >> 3
 		switch c := b[i]; {
 		case c == '"':
 			return i, flags

@@ -1,7 +1,9 @@
 package rows
 
 import (
+	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
 
@@ -23,8 +25,9 @@ type Vector struct {
 	Data  []byte      // String, Binary
 	seen  uint64      // the last append that set a slot
 	store storage     // which slice is used
-	key   string      // `"name":` when no escape is needed, to compare with the input in one go
+	key   keyPattern  // the key as it is expected in the input
 	limit decimalCaps // for decimals
+	day   lastDay     // for timestamps
 }
 
 // Int128 is a two's complement number of 128 bits.
@@ -54,7 +57,6 @@ type Table struct {
 	cols   []Vector
 	names  map[string]int
 	n, cap int
-	data   int64 // bytes in Data of all columns
 	fixed  int64 // bytes of one row's slots
 	gen    uint64
 	text   []byte // an unescaped key or number
@@ -71,7 +73,7 @@ func NewTable(s *Schema) *Table {
 		c.Type = s.columns[i].Type
 		c.store = storageOf(c.Type)
 		c.limit = capsOf(c.Type)
-		c.key = plainKey(s.columns[i].Name)
+		c.key = patternOf(s.columns[i].Name)
 		t.fixed += slotSize[c.store] + 1
 		if c.store == inData {
 			c.Ends = make([]uint32, 1)
@@ -106,16 +108,6 @@ func storageOf(t Type) storage {
 	return inData
 }
 
-// plainKey returns `"name":` as an encoder without escapes writes it.
-func plainKey(name string) string {
-	for i := 0; i < len(name); i++ {
-		if name[i] < 0x20 || name[i] == '"' || name[i] == '\\' {
-			return ""
-		}
-	}
-	return `"` + name + `":`
-}
-
 // Schema returns the table's schema.
 func (t *Table) Schema() *Schema { return t.schema }
 
@@ -123,7 +115,15 @@ func (t *Table) Schema() *Schema { return t.schema }
 func (t *Table) Len() int { return t.n }
 
 // Bytes returns the size of the rows in memory.
-func (t *Table) Bytes() int64 { return int64(t.n)*t.fixed + t.data }
+func (t *Table) Bytes() int64 {
+	size := int64(t.n) * t.fixed
+	for i := range t.cols {
+		if c := &t.cols[i]; c.store == inData {
+			size += int64(c.Ends[t.n])
+		}
+	}
+	return size
+}
 
 // RowBytes returns the size of row i in memory.
 func (t *Table) RowBytes(i int) int64 {
@@ -148,11 +148,9 @@ func (t *Table) Truncate(n int) {
 		return
 	}
 	t.n = n
-	t.data = 0
 	for i := range t.cols {
 		if c := &t.cols[i]; c.store == inData {
 			c.Data = c.Data[:c.Ends[n]]
-			t.data += int64(len(c.Data))
 		}
 	}
 }
@@ -197,11 +195,6 @@ func (t *Table) Append(object []byte) error {
 	if fail.code != fits {
 		return t.misfit(object, col, fail)
 	}
-	for i := range t.cols {
-		if c := &t.cols[i]; c.store == inData {
-			t.data += int64(c.Ends[t.n+1] - c.Ends[t.n])
-		}
-	}
 	t.n++
 	return nil
 }
@@ -212,48 +205,36 @@ func (t *Table) parse(b []byte) (int, failure) {
 	if i >= len(b) || b[i] != '{' {
 		return -1, failure{notObject, i}
 	}
-	i = skipSpace(b, i+1)
 	set, next := 0, 0
-	for first := true; ; first = false {
-		if i >= len(b) {
-			return -1, failure{notJSON, i}
-		}
-		if b[i] == '}' && first {
-			i++
-			break
-		}
-		c, after, fail := t.column(b, i, next)
-		if fail.code != fits {
-			return -1, fail
-		}
-		i = skipSpace(b, after)
-		if c < 0 {
-			if i, fail = skipValue(b, i); fail.code != fits {
+	for open := byte('{'); ; open = ',' {
+		// b[i] should be open, before a key.
+		c := next
+		if next < len(t.cols) && t.cols[next].key.matches(b, i, open) {
+			i += t.cols[next].key.size
+		} else {
+			var fail failure
+			if c, i, fail = t.member(b, i, open); fail.code != fits {
 				return -1, fail
 			}
+			if c == atEnd {
+				break
+			}
+		}
+		var fail failure
+		if c < 0 {
+			i, fail = skipValue(b, i)
 		} else {
 			v := &t.cols[c]
-			if i, fail = t.value(v, b, i); fail.code != fits {
-				return c, fail
-			}
 			if v.seen != t.gen {
 				v.seen = t.gen
 				set++
 			}
 			next = c + 1
+			i, fail = t.value(v, b, i)
 		}
-		i = skipSpace(b, i)
-		if i >= len(b) {
-			return -1, failure{notJSON, i}
+		if fail.code != fits {
+			return c, fail
 		}
-		if b[i] == '}' {
-			i++
-			break
-		}
-		if b[i] != ',' {
-			return -1, failure{notJSON, i}
-		}
-		i = skipSpace(b, i+1)
 	}
 	if i = skipSpace(b, i); i != len(b) {
 		return -1, failure{notJSON, i}
@@ -280,41 +261,54 @@ func (v *Vector) setNull(n int) {
 	}
 }
 
-// column reads a key and its colon. It tries the expected column first: an encoder writes keys in one order.
-func (t *Table) column(b []byte, i, next int) (col, after int, fail failure) {
-	if next < len(t.cols) {
-		key := t.cols[next].key
-		if end := i + len(key); key != "" && end <= len(b) && string(b[i:end]) == key {
-			return next, end, failure{}
-		}
+// What member returns beside columns.
+const (
+	noColumn = -1
+	atEnd    = -2
+)
+
+// member reads from what stands before a key to the value after it, or the object's closing brace.
+func (t *Table) member(b []byte, i int, open byte) (col, after int, fail failure) {
+	i = skipSpace(b, i)
+	switch {
+	case i >= len(b):
+		return noColumn, i, failure{notJSON, i}
+	case b[i] == '}' && open == ',':
+		return atEnd, i + 1, failure{}
+	case b[i] != open:
+		return noColumn, i, failure{notJSON, i}
 	}
-	if b[i] != '"' {
-		return -1, i, failure{notJSON, i}
+	i = skipSpace(b, i+1)
+	if i < len(b) && b[i] == '}' && open == '{' {
+		return atEnd, i + 1, failure{}
+	}
+	if i >= len(b) || b[i] != '"' {
+		return noColumn, i, failure{notJSON, i}
 	}
 	end, flags := scanString(b, i+1)
 	if end < 0 {
-		return -1, i, failure{notJSON, i}
+		return noColumn, i, failure{notJSON, i}
 	}
 	name := b[i+1 : end]
 	switch {
 	case flags&hasEscape != 0:
 		var ok bool
 		if t.text, ok = unescape(t.text[:0], name); !ok {
-			return -1, i, failure{badString, i}
+			return noColumn, i, failure{badString, i}
 		}
 		name = t.text
 	case flags&hasHigh != 0 && !utf8.Valid(name):
-		return -1, i, failure{badString, i}
+		return noColumn, i, failure{badString, i}
 	}
-	col = -1
+	col = noColumn
 	if c, ok := t.names[string(name)]; ok {
 		col = c
 	}
 	i = skipSpace(b, end+1)
 	if i >= len(b) || b[i] != ':' {
-		return -1, i, failure{notJSON, i}
+		return noColumn, i, failure{notJSON, i}
 	}
-	return col, i + 1, failure{}
+	return col, skipSpace(b, i+1), failure{}
 }
 
 // value reads the value at i into slot n of v.
@@ -323,7 +317,14 @@ func (t *Table) value(v *Vector, b []byte, i int) (int, failure) {
 		return i, failure{notJSON, i}
 	}
 	n := t.n
-	if b[i] == 'n' {
+	c := b[i]
+	if c <= ' ' {
+		if i = skipSpace(b, i); i >= len(b) {
+			return i, failure{notJSON, i}
+		}
+		c = b[i]
+	}
+	if c == 'n' {
 		if !literal(b, i, "null") {
 			return i, failure{notJSON, i}
 		}
@@ -333,7 +334,10 @@ func (t *Table) value(v *Vector, b []byte, i int) (int, failure) {
 	v.Valid[n] = 1
 	switch v.Type.Kind {
 	case String:
-		return t.text8(v, b, i)
+		if end := v.shortText(b, i, n); end > 0 {
+			return end, failure{}
+		}
+		return v.longText(b, i, n)
 	case Int64:
 		x, end, fail := parseInt(b, i, math.MinInt64, math.MaxInt64)
 		v.I64[n] = x
@@ -353,7 +357,7 @@ func (t *Table) value(v *Vector, b []byte, i int) (int, failure) {
 	case Decimal:
 		return v.decimal(b, i, n)
 	case Timestamp:
-		x, end, fail := parseTimestamp(b, i)
+		x, end, fail := v.timestamp(b, i)
 		v.I64[n] = x
 		return end, fail
 	case Date:
@@ -378,8 +382,37 @@ func parseBool(b []byte, i int) (uint8, int, failure) {
 	return 0, i, wrongType(b, i)
 }
 
-// text8 reads a string into slot n.
-func (t *Table) text8(v *Vector, b []byte, i int) (int, failure) {
+// shortText reads an ASCII string without escapes into slot n, eight bytes at a time from the input to the column. It
+// returns 0 and leaves the work to longText when the string is of another kind or the column's memory is used up.
+func (v *Vector) shortText(b []byte, i, n int) int {
+	if b[i] != '"' {
+		return 0
+	}
+	i++
+	start := v.Ends[n]
+	dst := v.Data[start:min(cap(v.Data), maxData)]
+	for o := 0; i+8 <= len(b) && o+8 <= len(dst); o += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		binary.LittleEndian.PutUint64(dst[o:], x)
+		mask := special(x)
+		if mask == 0 {
+			i += 8
+			continue
+		}
+		k := bits.TrailingZeros64(mask) >> 3
+		if b[i+k] != '"' {
+			return 0
+		}
+		end := start + uint32(o+k)
+		v.Data = v.Data[:end]
+		v.Ends[n+1] = end
+		return i + k + 1
+	}
+	return 0
+}
+
+// longText reads any string into slot n.
+func (v *Vector) longText(b []byte, i, n int) (int, failure) {
 	if b[i] != '"' {
 		return i, wrongType(b, i)
 	}
@@ -388,27 +421,24 @@ func (t *Table) text8(v *Vector, b []byte, i int) (int, failure) {
 		return i, failure{notJSON, i}
 	}
 	raw := b[i+1 : end]
-	start := v.Ends[t.n]
+	start := v.Ends[n]
 	if int64(start)+int64(len(raw)) > maxData {
 		return i, failure{tooLong, i}
 	}
 	data := v.Data[:start]
 	switch {
-	case flags == 0:
-		data = append(data, raw...)
 	case flags&hasEscape != 0:
 		var ok bool
 		if data, ok = unescape(data, raw); !ok {
 			return i, failure{badString, i}
 		}
+	case flags&hasHigh != 0 && !utf8.Valid(raw):
+		return i, failure{badString, i}
 	default:
-		if !utf8.Valid(raw) {
-			return i, failure{badString, i}
-		}
 		data = append(data, raw...)
 	}
 	v.Data = data
-	v.Ends[t.n+1] = uint32(len(data))
+	v.Ends[n+1] = uint32(len(data))
 	return end + 1, failure{}
 }
 

@@ -1,5 +1,7 @@
 package rows
 
+import "encoding/binary"
+
 // Dates are counted by the civil calendar, extended backwards, in days since 1970.
 
 const (
@@ -31,8 +33,18 @@ func parseDate(b []byte, i int) (int32, int, failure) {
 	return int32(days), end, failure{}
 }
 
-// parseTimestamp reads an RFC 3339 string as microseconds since 1970.
-func parseTimestamp(b []byte, i int) (int64, int, failure) {
+// lastDay remembers the date of the last timestamp of a column: neighbours tend to share it.
+type lastDay struct {
+	head uint64 // the first eight bytes of "YYYY-MM-DD"
+	tail uint16 // the last two
+	days int64
+}
+
+// timestamp reads an RFC 3339 string as microseconds since 1970.
+func (v *Vector) timestamp(b []byte, i int) (int64, int, failure) {
+	if micros, end := v.utc(b, i); end > 0 {
+		return micros, end, failure{}
+	}
 	s, end, fail := text(b, i)
 	if fail.code != fits {
 		return 0, i, fail
@@ -42,6 +54,44 @@ func parseTimestamp(b []byte, i int) (int64, int, failure) {
 		return 0, i, failure{code, i}
 	}
 	return micros, end, failure{}
+}
+
+// utc reads the ordinary form "YYYY-MM-DDThh:mm:ss[.f]Z" with at most six digits, quotes included. It returns 0 for all
+// else.
+func (v *Vector) utc(b []byte, i int) (micros int64, end int) {
+	if len(b)-i < 22 {
+		return 0, 0
+	}
+	s := b[i+1 : i+22 : len(b)]
+	head, tail := binary.LittleEndian.Uint64(s), binary.LittleEndian.Uint16(s[8:])
+	if head != v.day.head || tail != v.day.tail {
+		days, ok := civil(s)
+		if !ok {
+			return 0, 0
+		}
+		v.day = lastDay{head, tail, days}
+	}
+	h, m, sec := two(s, 11), two(s, 14), two(s, 17)
+	if b[i] != '"' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || h > 23 || m > 59 || sec > 59 {
+		return 0, 0
+	}
+	end = i + 20
+	if b[end] == '.' {
+		p := end + 1
+		for p < len(b) && p <= end+6 && b[p]-'0' <= 9 {
+			micros = micros*10 + int64(b[p]-'0')
+			p++
+		}
+		if p == end+1 {
+			return 0, 0
+		}
+		micros *= pow10[6-(p-end-1)]
+		end = p
+	}
+	if len(b)-end < 2 || b[end] != 'Z' || b[end+1] != '"' {
+		return 0, 0
+	}
+	return (v.day.days*secondsPerDay+int64(h*3600+m*60+sec))*microsPerSecond + micros, end + 2
 }
 
 // rfc3339 reads "2006-01-02T15:04:05[.fraction](Z|+hh:mm|-hh:mm)". A leap second is refused: no column can hold it.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/huff0"
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 )
@@ -28,6 +29,9 @@ type compressor struct {
 	zstd  *zstd.Encoder
 	gzip  *gzip.Writer
 	buf   bytes.Buffer
+
+	huff   huff0.Scratch
+	sample []byte
 }
 
 // zstdWindow bounds the encoder's memory; a page is seldom larger.
@@ -52,10 +56,16 @@ func newCompressor(codec Codec) (*compressor, error) {
 	return c, nil
 }
 
-// compress returns the page compressed, in dst's memory where that suffices.
-func (c *compressor) compress(dst, page []byte) ([]byte, error) {
+// compress returns the page compressed, in dst's memory where that suffices. s belongs to the column chunk.
+func (c *compressor) compress(dst, page []byte, s *strategy) ([]byte, error) {
 	switch c.codec {
 	case Zstd:
+		if *s == undecided {
+			*s = c.choose(page)
+		}
+		if *s == literals {
+			return c.appendLiterals(dst[:0], page)
+		}
 		return c.zstd.EncodeAll(page, dst[:0]), nil
 	case Snappy:
 		if need := s2.MaxEncodedLen(len(page)); cap(dst) < need {

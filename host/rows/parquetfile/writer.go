@@ -62,6 +62,7 @@ type chunk struct {
 	plain, packed      int64 // bytes before and after compression, headers included
 	values             int64 // nulls included
 	dict               bool
+	strategy           strategy
 	stats              stats
 }
 
@@ -214,7 +215,7 @@ type pageInfo struct {
 
 // writePage compresses a page and writes it behind its header.
 func (w *Writer) writePage(ch *chunk, body []byte, info pageInfo) error {
-	packed, err := w.comp.compress(w.packed, body)
+	packed, err := w.comp.compress(w.packed, body, &ch.strategy)
 	if err != nil {
 		return err
 	}

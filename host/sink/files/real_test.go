@@ -3,6 +3,7 @@ package files_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,19 +31,48 @@ func TestRealReaders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out +%ü")
-			want := writeReal(t, dir, c.partition, c.first)
-			expected := filepath.Join(t.TempDir(), "expected.jsonl")
-			if err := os.WriteFile(expected, want, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.Command("sh", "-c", checker+` "$0" "$1"`, dir, expected)
-			out, err := cmd.CombinedOutput()
-			t.Logf("%s", out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			runChecker(t, checker, dir, writeReal(t, dir, c.partition, c.first))
 		})
 	}
+	t.Run("large pages", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "out")
+		runChecker(t, checker, dir, writeLarge(t, dir))
+	})
+}
+
+func runChecker(t *testing.T, checker, dir string, want []byte) {
+	t.Helper()
+	expected := filepath.Join(t.TempDir(), "expected.jsonl")
+	if err := os.WriteFile(expected, want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("sh", "-c", checker+` "$0" "$1"`, dir, expected).CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writeLarge writes columns of every encoding and way of compressing, over several pages each.
+func writeLarge(t *testing.T, dir string) []byte {
+	schema := schemaOf(t, "id", "int64", "hex", "string", "cents", "int64", "page", "string", "kind", "string", "amount", "double",
+		"qty", "int32", "flag", "boolean")
+	tgt := newTarget(t, files.Config{Dir: dir, Format: files.Parquet, Schema: schema})
+	open(t, tgt, 0)
+	r := rand.New(rand.NewPCG(1, 2))
+	var want bytes.Buffer
+	for n := range checkpoint.BatchID(2) {
+		var input []string
+		for i := range 30_000 {
+			x := r.Uint64()
+			row := fmt.Sprintf(`{"id":%d,"hex":"%016x","cents":%d,"page":"/products/%d?ref=%d","kind":"k%d","amount":%d.25,"qty":%d,"flag":%v}`,
+				int64(n)*30_000+int64(i), x, x%1_000_000, x%9973, x%97, x%5, x%100_000, x%3000, x%2 == 0)
+			input = append(input, row)
+			want.WriteString(row + "\n")
+		}
+		publish(t, tgt, n, input...)
+	}
+	return want.Bytes()
 }
 
 func writeReal(t *testing.T, dir string, partition []string, first checkpoint.BatchID) []byte {
