@@ -2,8 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -182,10 +180,4 @@ func (e *engine) Close(ctx context.Context) error {
 		return fmt.Errorf("close engine: %w", err)
 	}
 	return nil
-}
-
-// digestOf is the sha256 of a module; with a sidecar it is the sha256 of both digests, one behind the other.
-func digestOf(b Binary) string {
-	sum := sha256.Sum256(b.Stored())
-	return hex.EncodeToString(sum[:])
 }

@@ -12,22 +12,31 @@ import (
 	"github.com/wasmill/wasmill/abi"
 )
 
-// goGuest builds testdata/goguest with the Go that runs the tests.
+// goGuest builds testdata/goguest.go.txt with the Go that runs the tests. The source is no package of this repository, for
+// it does what nothing here may do.
 var goGuest = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "goguest")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	out := filepath.Join(dir, "guest.wasm")
-	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
-	cmd.Dir = filepath.Join("testdata", "goguest")
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	source, err := os.ReadFile(filepath.Join("testdata", "goguest.go.txt"))
+	if err != nil {
+		return nil, err
+	}
+	for name, text := range map[string][]byte{"main.go": source, "go.mod": []byte("module guest\n\ngo 1.26\n")} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", "guest.wasm", ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWORK=off")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(out)
+	return os.ReadFile(filepath.Join(dir, "guest.wasm"))
 })
 
 func builtGoGuest(t testing.TB) []byte {

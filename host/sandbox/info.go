@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -69,6 +71,12 @@ func infoOf(b Binary, form *binary.Module, manifest *abi.Manifest) *Info {
 	slices.Sort(info.Imports)
 	slices.Sort(info.Exports)
 	return info
+}
+
+// digestOf is the sha256 of a module as it is stored.
+func digestOf(b Binary) string {
+	sum := sha256.Sum256(b.Stored())
+	return hex.EncodeToString(sum[:])
 }
 
 // maxShown is how many bytes of a module's names are shown.
