@@ -39,6 +39,15 @@ func changed(path, format string, args ...any) error {
 		"Put the file back as it was and start again; new data belongs into a file with a new name.")
 }
 
+// lost reports whether an error says that planned data is gone for good.
+func lost(err error) bool {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return false
+	}
+	return f.ErrCode == CodeChanged || f.ErrCode == CodeTruncated || f.ErrCode == CodeCorrupt
+}
+
 // unreadable wraps an error of the file system about path.
 func unreadable(path string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {

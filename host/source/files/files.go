@@ -85,7 +85,8 @@ type Config struct {
 	State string
 	// ReadOnly: nothing is written to State. Positions are then for looking at, not for keeping.
 	ReadOnly bool
-	// SkipLost goes on where a file that was planned has changed since; each is handed to Warn.
+	// SkipLost goes on where a file that was planned has changed since, or its rest cannot be decoded; each is handed to
+	// Warn.
 	SkipLost bool
 	// Warn takes what is worth a word and does not stop the source. May be nil.
 	Warn  func(error)

@@ -113,7 +113,8 @@ func (l *lister) walk(ctx context.Context) ([]found, error) {
 		return nil, unreadable(l.root, err)
 	}
 	switch {
-	case err != nil: // a glob whose fixed part is not there yet
+	case err != nil:
+		err = nil // a glob whose fixed part is not there yet
 	case info.Dir && len(l.parts) == 0:
 		err = w.folder(l.root, 0)
 	case info.Dir:
@@ -121,7 +122,7 @@ func (l *lister) walk(ctx context.Context) ([]found, error) {
 	case info.Regular && len(l.parts) == 0:
 		w.add(l.root, info)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(w.out, func(a, b found) int { return strings.Compare(a.path, b.path) })
@@ -149,18 +150,18 @@ func (w *walker) add(name string, info durable.Info) {
 	}
 }
 
-// entries lists a directory, and notes when it changed last before it is listed.
+// entries lists a directory, and notes when it changed last before it is listed. One that has just gone is empty.
 func (w *walker) entries(dir string) ([]durable.Info, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
 	}
 	info, err := w.files.Stat(dir)
-	if err != nil {
-		return nil, unreadable(dir, err)
+	var infos []durable.Info
+	if err == nil {
+		w.dirs[dir] = info.ModTime
+		infos, err = w.files.List(dir)
 	}
-	w.dirs[dir] = info.ModTime
-	infos, err := w.files.List(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, unreadable(dir, err)
 	}
 	return infos, nil

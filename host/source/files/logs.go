@@ -175,31 +175,12 @@ func (l logs) each(p *position, fn func(*entry) error) error {
 	if p.log < 0 {
 		return nil
 	}
-	_, compacts, err := l.numbers()
+	covered, err := l.eachSynced(p, fn)
 	if err != nil {
 		return err
 	}
-	base := int64(-1)
-	for _, k := range compacts {
-		if k <= p.log {
-			base = k
-		}
-	}
-	if base >= 0 {
-		if err := l.scan(l.compact(base), fn); err != nil {
-			return err
-		}
-	}
-	for k := base + 1; k <= p.log; k++ {
-		if k > p.Synced {
-			continue
-		}
-		if err := l.scan(l.plain(k), fn); err != nil {
-			return err
-		}
-	}
 	for i := range p.Tail {
-		if p.Tail[i].Log <= base {
+		if p.Tail[i].Log <= covered {
 			continue
 		}
 		if err := fn(&p.Tail[i]); err != nil {
@@ -207,6 +188,48 @@ func (l logs) each(p *position, fn func(*entry) error) error {
 		}
 	}
 	return nil
+}
+
+// eachSynced hands over the entries that are on disk for sure, and returns the last log it covered: those of the newest
+// compacted log and of the plain ones after it. Where those were tidied away, a later compacted log holds them too.
+func (l logs) eachSynced(p *position, fn func(*entry) error) (covered int64, err error) {
+	plain, compacts, err := l.numbers()
+	if err != nil {
+		return -1, err
+	}
+	base, later := int64(-1), int64(-1)
+	for _, k := range compacts {
+		if k <= p.log {
+			base = k
+		} else if later < 0 {
+			later = k
+		}
+	}
+	for k := base + 1; k <= p.Synced; k++ {
+		if _, ok := slices.BinarySearch(plain, k); ok {
+			continue
+		}
+		if later < 0 {
+			return -1, damaged(l.plain(k), errors.New("the log is missing"))
+		}
+		return p.Synced, l.scan(l.compact(later), func(e *entry) error {
+			if e.Log > p.Synced {
+				return nil
+			}
+			return fn(e)
+		})
+	}
+	if base >= 0 {
+		if err := l.scan(l.compact(base), fn); err != nil {
+			return -1, err
+		}
+	}
+	for k := base + 1; k <= p.Synced; k++ {
+		if err := l.scan(l.plain(k), fn); err != nil {
+			return -1, err
+		}
+	}
+	return max(base, p.Synced), nil
 }
 
 // read returns the entries of log k as the position p knows it. A compacted log serves for those it replaced.

@@ -211,6 +211,17 @@ func TestTrim(t *testing.T) {
 		same(t, fmt.Sprint("batch ", k), r.read(ends[k], ends[k+1]), []string{fmt.Sprint("0:", k)})
 	}
 	same(t, "nothing is new", r.latest(ends[32], 0), ends[32])
+
+	// A fork begins anew from an old position, whose logs a newer compacted one holds.
+	r.open()
+	again := r.latest(ends[6], 0)
+	want := []string{}
+	for k := 6; k < 32; k++ {
+		want = append(want, fmt.Sprint("0:", k))
+	}
+	same(t, "the fork's records", r.read(ends[6], again), want)
+	r.open()
+	same(t, "the fork goes on", r.latest(again, 0), again)
 }
 
 func TestDamagedLogs(t *testing.T) {
@@ -291,6 +302,34 @@ func TestLogFailures(t *testing.T) {
 			return
 		}
 	}
+}
+
+// FuzzPosition: any text is a position that reads back the same, or an error.
+func FuzzPosition(f *testing.F) {
+	r := newRig(f, JSONL)
+	r.put("a", "1\n2\n")
+	end := r.latest(checkpoint.Position{}, 1)
+	f.Add(end.Line, end.Extra)
+	f.Add("3", "")
+	f.Fuzz(func(t *testing.T, line, extra string) {
+		in := checkpoint.Position{Line: line, Extra: extra}
+		p, err := parsePosition(in)
+		if err != nil || in.IsZero() {
+			return
+		}
+		text, err := p.format()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parsePosition(text)
+		if err != nil {
+			t.Fatalf("%+v is not read back: %v", text, err)
+		}
+		twice, err := again.format()
+		if err != nil || twice != text {
+			t.Fatalf("%+v becomes %+v: %v", text, twice, err)
+		}
+	})
 }
 
 func TestReadOnly(t *testing.T) {

@@ -242,6 +242,9 @@ func (t *rowTree) body(dst []byte, n *schemaNode) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
+		if v.DefinitionLevel() < n.def {
+			return dst, errors.New("a required value is null")
+		}
 		t.values[n.first] = t.values[n.first][1:]
 		dst, reason := n.convert.append(dst, v)
 		if reason != "" {

@@ -28,7 +28,7 @@ const maxScale = 1000
 func converterOf(e *format.SchemaElement) converter {
 	switch t := e.LogicalType.Value.(type) {
 	case *format.StringType, *format.EnumType, *format.JsonType:
-		return converter{text: true, append: textValue}
+		return textConverter(e)
 	case *format.DecimalType:
 		return decimalConverter(t.Scale)
 	case *format.DateType:
@@ -61,7 +61,7 @@ func converterOf(e *format.SchemaElement) converter {
 func legacyConverter(e *format.SchemaElement) (converter, bool) {
 	switch e.ConvertedType.V {
 	case deprecated.UTF8, deprecated.Enum, deprecated.Json:
-		return converter{text: true, append: textValue}, true
+		return textConverter(e), true
 	case deprecated.Decimal:
 		return decimalConverter(e.Scale.V), true
 	case deprecated.Date:
@@ -89,11 +89,14 @@ func unitOf(u format.TimeUnit) time.Duration {
 
 func nullValue(dst []byte, _ parquet.Value) ([]byte, string) { return append(dst, "null"...), "" }
 
-func textValue(dst []byte, v parquet.Value) ([]byte, string) {
-	if k := v.Kind(); k != parquet.ByteArray && k != parquet.FixedLenByteArray {
-		return physicalValue(dst, v)
+// textConverter is for bytes that are text. The annotation on anything else means nothing.
+func textConverter(e *format.SchemaElement) converter {
+	if e.Type.V != format.ByteArray && e.Type.V != format.FixedLenByteArray {
+		return converter{append: physicalValue}
 	}
-	return appendString(dst, v.ByteArray()), ""
+	return converter{text: true, append: func(dst []byte, v parquet.Value) ([]byte, string) {
+		return appendString(dst, v.ByteArray()), ""
+	}}
 }
 
 // physicalValue writes a value that has no annotation.

@@ -112,9 +112,8 @@ func (s *Source) planRest(ctx context.Context, next *position, left *budget) (mo
 		return false, nil
 	}
 	got, err := s.resume(ctx, &cut.File, cut.place, left)
-	var gone *source.ChangedError
 	switch {
-	case errors.As(err, &gone) && s.cfg.SkipLost:
+	case err != nil && s.cfg.SkipLost && lost(err):
 		s.cfg.Warn(err)
 		next.Done = &cut.place
 	case err != nil:
@@ -159,6 +158,9 @@ func (s *Source) planNew(ctx context.Context, next *position, left *budget) (ent
 		}
 	}()
 	for ; i < len(s.pending) && len(entries) < maxFiles && !left.spent(); i++ {
+		if err := ctx.Err(); err != nil {
+			return entries, err
+		}
 		e, f, err := s.pin(&s.pending[i], now)
 		switch {
 		case errors.Is(err, errUnsettled):

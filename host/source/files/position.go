@@ -101,7 +101,7 @@ func parsePosition(p checkpoint.Position) (*position, error) {
 
 func parseLine(line string) (int64, error) {
 	line = strings.TrimSpace(line)
-	if k, err := strconv.ParseInt(line, 10, 64); err == nil {
+	if k, err := strconv.ParseInt(line, 10, 64); err == nil && k >= 0 {
 		return k, nil
 	}
 	var l struct {

@@ -107,7 +107,7 @@ func newStream(f durable.File, path string, size int64, c Compression) (*stream,
 	st := &stream{path: path, file: f, end: func() {}}
 	switch compression(c, path, f, size) {
 	case Gzip:
-		dec, err := gzip.NewReader(bufio.NewReaderSize(raw, 64<<10))
+		dec, err := gzip.NewReader(bufio.NewReaderSize(raw, int(min(size, 64<<10))))
 		if err != nil {
 			return nil, errors.Join(decodeFault(path, err), f.Close())
 		}

@@ -327,7 +327,7 @@ func returnsError(t *testing.T, in Input) {
 		cut := splits(t, src, source.Range{To: to})
 		for _, at := range []int{1, 2} {
 			c := Collector{FailAt: at, Fail: fail}
-			if err := src.Read(context.Background(), cut[0], &c); err != fail { //nolint:errorlint // unchanged means unwrapped
+			if err := src.Read(context.Background(), cut[0], &c); err != fail { // unchanged: not even wrapped
 				t.Errorf("read returned %v, the writer %v", err, fail)
 			}
 			if len(c.Records) != at {
