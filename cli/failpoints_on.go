@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,27 +17,38 @@ import (
 	"github.com/wasmill/wasmill/host/engine"
 )
 
-// partition is the value of a partition folder: a point is named alike for all of them.
-var partition = regexp.MustCompile(`=[^/]*`)
+// What makes two paths of one kind differ: partition values, digests and random names, numbers.
+var (
+	partition = regexp.MustCompile(`=[^/]*`)
+	random    = regexp.MustCompile(`[0-9a-f]{8,}`)
+	numbers   = regexp.MustCompile(`[0-9]+`)
+)
 
-// failpoints makes the process kill itself at a named point. WASMILL_FAILPOINT is NAME or NAME=N: the N-th time the point
+// class names the kind of a path, the same for every batch and attempt: its last two elements without what is unique.
+func class(name string) string {
+	short := path.Join(path.Base(path.Dir(name)), path.Base(name))
+	short = partition.ReplaceAllString(short, "=V")
+	return numbers.ReplaceAllString(random.ReplaceAllString(short, "H"), "N")
+}
+
+// failpoints makes the process kill itself at a named point. WASMILL_FAILPOINT is NAME or NAME@N: the N-th time the point
 // is reached. Points are the steps of a batch ("run:before", "decide:after") and the file operations by the class of their
 // path ("sync:before offsets/.N.tmp"). WASMILL_FAILPOINT_TRACE names a file that gets every point reached, one a line.
 func failpoints(e *Env, events *engine.Events) func(durable.Files) durable.Files {
-	name, count := e.getenv("WASMILL_FAILPOINT"), int64(1)
-	if base, n, ok := strings.Cut(name, "="); ok {
-		name = base
+	point, count := e.getenv("WASMILL_FAILPOINT"), int64(1)
+	if base, n, ok := strings.Cut(point, "@"); ok {
+		point = base
 		if v, err := strconv.ParseInt(n, 10, 64); err == nil {
 			count = v
 		}
 	}
 	trace := openTrace(e.getenv("WASMILL_FAILPOINT_TRACE"))
-	var reached atomic.Int64
-	hit := func(point string) {
+	var passed atomic.Int64
+	hit := func(reached string) {
 		if trace != nil {
-			fmt.Fprintln(trace, point)
+			fmt.Fprintln(trace, reached)
 		}
-		if point == name && reached.Add(1) == count {
+		if reached == point && passed.Add(1) == count {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // the signal is on its way
 		}
@@ -49,11 +61,11 @@ func failpoints(e *Env, events *engine.Events) func(durable.Files) durable.Files
 		hit(string(s) + map[bool]string{false: ":before", true: ":after"}[done])
 	}
 	return func(files durable.Files) durable.Files {
-		return durable.Tap(files, func(op, path string) error {
+		return durable.Tap(files, func(op, name string) error {
 			if strings.HasPrefix(op, "read") || strings.HasPrefix(op, "stat") || strings.HasPrefix(op, "list") || strings.HasPrefix(op, "open") || strings.HasPrefix(op, "close") {
 				return nil
 			}
-			hit(op + " " + partition.ReplaceAllString(durable.Class(path), "=V"))
+			hit(op + " " + class(name))
 			return nil
 		})
 	}

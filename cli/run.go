@@ -138,7 +138,7 @@ func (e *Env) run(c *ucli.Context) (err error) {
 	}
 	defer r.close()
 	penv := e.pipelineEnv(c, eng, log)
-	penv.Events = r.events()
+	penv.Events = r.events(ctx)
 	if tap := failpoints(e, penv.Events); tap != nil {
 		penv.Files = tap(penv.Files)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -62,7 +63,7 @@ func (r *running) close() {
 }
 
 // events connects the engine to the log, the metrics and the progress.
-func (r *running) events() *engine.Events {
+func (r *running) events(ctx context.Context) *engine.Events {
 	return &engine.Events{
 		Step: func(_ checkpoint.BatchID, s engine.Step, done bool) { r.status.step(s, done) },
 		Batch: func(s engine.BatchStats) {
@@ -71,7 +72,11 @@ func (r *running) events() *engine.Events {
 		},
 		Recovered: func(rec engine.Recovery) {
 			r.metrics.recovered(rec)
-			r.log.Info("recovered", "batch", rec.Batch, "target", rec.Target, "rung", rec.Rung, "detail", rec.Detail)
+			level := slog.LevelInfo
+			if rec.Rung == "done" {
+				level = slog.LevelDebug // how every good start begins
+			}
+			r.log.Log(ctx, level, "recovered", "batch", rec.Batch, "target", rec.Target, "rung", rec.Rung, "detail", rec.Detail)
 		},
 		Warning: func(op string, err error) {
 			r.metrics.warning()

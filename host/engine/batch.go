@@ -103,20 +103,14 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 	if e.last != nil {
 		p.WatermarkMS = max(p.WatermarkMS, e.last.NextWatermarkMS)
 	}
-	news := false
-	for i := range e.cfg.Graph.Sources {
-		s := &e.cfg.Graph.Sources[i]
-		from := e.plan.Position(s.Name)
-		end, err := s.Source.Latest(ctx, from, s.Limit)
-		if err != nil {
-			return fmt.Errorf("source %s: %w", s.Name, err)
-		}
-		news = news || end != from
-		p.Sources = append(p.Sources, checkpoint.SourcePosition{Name: s.Name, End: end})
+	ends, news, err := e.ends(ctx, e.plan)
+	if err != nil {
+		return err
 	}
 	if !news {
 		return errNothing
 	}
+	p.Sources = ends
 	if err := e.cfg.Log.WritePlan(ctx, *p); err != nil {
 		return err
 	}
@@ -124,11 +118,34 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// runBatch drives the planned records through the transforms; rows are made and misfits set aside here.
+// ends asks each source how far a batch after prev can read.
+func (e *Engine) ends(ctx context.Context, prev *checkpoint.Plan) (ends []checkpoint.SourcePosition, news bool, err error) {
+	for i := range e.cfg.Graph.Sources {
+		s := &e.cfg.Graph.Sources[i]
+		from := prev.Position(s.Name)
+		end, err := s.Source.Latest(ctx, from, s.Limit)
+		if err != nil {
+			return nil, false, fmt.Errorf("source %s: %w", s.Name, err)
+		}
+		news = news || end != from
+		ends = append(ends, checkpoint.SourcePosition{Name: s.Name, End: end})
+	}
+	return ends, news, nil
+}
+
+// runBatch drives the planned records through the transforms; rows are made and misfits set aside here. Input that is gone
+// since it was planned stops the batch, or is left out by an amended plan where the job says so.
 func (e *Engine) runBatch(ctx context.Context, b *batch) error {
-	var err error
-	b.out, err = e.runner.run(ctx, input{query: e.cfg.Log.QueryID(), revision: e.cfg.Revision, plan: b.plan, prev: b.prev})
-	return err
+	for amended := 0; ; amended++ {
+		out, err := e.runner.run(ctx, input{query: e.cfg.Log.QueryID(), revision: e.cfg.Revision, plan: b.plan, prev: b.prev})
+		if err == nil || amended == maxAmended || !e.maySkip(err) {
+			b.out = out
+			return err
+		}
+		if err := e.amend(ctx, b, err); err != nil {
+			return err
+		}
+	}
 }
 
 // stageBatch hands the rows to the targets, what survives a crash first. A target without records is not called.

@@ -10,6 +10,7 @@ import (
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/engine/sim"
 	"github.com/wasmill/wasmill/host/sink"
+	"github.com/wasmill/wasmill/host/source"
 )
 
 func TestOutputOrderIsInputOrder(t *testing.T) {
@@ -311,5 +312,36 @@ func TestReplayOfEveryBatchProvesItself(t *testing.T) {
 				t.Errorf("batch %d with %d workers: digest %s, want %s", i, workers, got, digests[i])
 			}
 		}
+	}
+}
+
+// TestLostInput: input that is gone after it was planned stops the job, or is left out by an amended plan.
+func TestLostInput(t *testing.T) {
+	for _, skip := range []bool{false, true} {
+		w := newWorld(t)
+		w.skipLost = skip
+		w.in.Append(numbered("v", 16)...)
+		p := &sim.Process{}
+		p.Hook = func(_ int, call string) error {
+			if call == "program.new" && len(w.stores["main"].Batches()) == 1 {
+				w.in.Truncate(13)
+				p.Hook = nil
+			}
+			return nil
+		}
+		err := w.run(p)
+		if !skip {
+			if lost := (*source.ChangedError)(nil); !errors.As(err, &lost) {
+				t.Errorf("got %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.in.Append("later")
+		w.mustRun()
+		w.wantValues("main", append(numbered("v", 13), "later")...)
+		w.wantConsistent()
 	}
 }

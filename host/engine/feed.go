@@ -58,7 +58,7 @@ func (l *lane) feedSource(ctx context.Context, b *batchRun, src, entry int, take
 			if w.err != nil && errors.Is(err, w.err) {
 				return w.err
 			}
-			return fmt.Errorf("source %s: read %s: %w", node.Name, sp.Name, err)
+			return &readError{source: src, err: fmt.Errorf("source %s: read %s: %w", node.Name, sp.Name, err)}
 		}
 	}
 	if l.passes[src] > 0 && (w.digest.Count() != l.read[src].Count() || w.digest.Sum() != l.read[src].Sum()) {
@@ -105,3 +105,12 @@ func (w *passWriter) Reject(r *abi.Record, code, reason string) error {
 	}, r)
 	return w.err
 }
+
+// readError says which source could not be read.
+type readError struct {
+	source int
+	err    error
+}
+
+func (e *readError) Error() string { return e.err.Error() }
+func (e *readError) Unwrap() error { return e.err }

@@ -23,6 +23,8 @@ type SourceNode struct {
 	Source    source.Source
 	Limit     source.Limit
 	EventTime *EventTime // nil: the source's own, if it has one
+	// SkipLost: what a planned batch can no longer read is left out, by an amended plan, instead of stopping the job.
+	SkipLost bool
 }
 
 // EventTime says where a source's event time lies in the value.

@@ -162,7 +162,7 @@ func (l *lane) append(b *batchRun, s *sinkLane, r *abi.Record, aside *letters, f
 	if err == nil {
 		s.digest.Add(r)
 		if l.r.tee != nil {
-			l.r.tee(s.node.Name, l.index, r)
+			return l.r.tee.Record(s.node.Name, l.index, r)
 		}
 		return nil
 	}
@@ -220,7 +220,7 @@ func (l *lane) fillLetter(b *batchRun, lt *letter) error {
 	}
 	dead.digest.Add(r)
 	if l.r.tee != nil {
-		l.r.tee(dead.node.Name, l.index, r)
+		return l.r.tee.Record(dead.node.Name, l.index, r)
 	}
 	return nil
 }

@@ -23,8 +23,13 @@ type Replayed struct {
 	Outputs map[string]checkpoint.Digest
 }
 
-// Tee sees every record that counts for a sink, in order within a lane; the record is valid during the call.
-type Tee func(sink string, lane int, r *abi.Record)
+// Tee sees what comes for the sinks of a batch, in order within a lane.
+type Tee interface {
+	// Record sees one record, which is valid during the call. An error ends the replay.
+	Record(sink string, lane int, r *abi.Record) error
+	// Again takes back what came for a sink in a lane: the lane starts again, without a record that its guest failed on.
+	Again(sink string, lane int)
+}
 
 // Replay runs a retained batch again, read-only: nothing outside memory changes, and the graph's targets are neither
 // opened nor called. revision is what the digest is computed with: the decision's own, to prove the batch. With a tee the

@@ -39,8 +39,8 @@ type runner struct {
 	g       *Graph
 	policy  ErrorPolicy
 	workers int
-	// tee sees every record that counts for a sink, in order within a lane. Only replay sets it; it then runs with one worker.
-	tee   func(sink string, lane int, r *abi.Record)
+	// tee sees what comes for the sinks. Only replay sets it; it then runs with one worker.
+	tee   Tee
 	lanes []*lane
 }
 

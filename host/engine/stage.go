@@ -99,6 +99,19 @@ func (l *lane) runStage(ctx context.Context, b *batchRun, s *stageLane) error {
 		s.excluded[index] = lt
 		l.stats.restarts++
 		s.reset()
+		l.teeAgain(s)
+	}
+}
+
+// teeAgain tells the tee that what a stage has sent to sinks in this lane does not count.
+func (l *lane) teeAgain(s *stageLane) {
+	if l.r.tee == nil {
+		return
+	}
+	for i := range s.ports {
+		for _, d := range s.ports[i].direct {
+			l.r.tee.Again(d.node.Name, l.index)
+		}
 	}
 }
 

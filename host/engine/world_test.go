@@ -40,6 +40,7 @@ type world struct {
 	max      int
 	batch    int64
 	workers  int
+	skipLost bool
 	events   *engine.Events
 	attempts int
 	revive   func(context.Context, string) (*engine.Graph, engine.ErrorPolicy, error)
@@ -65,7 +66,7 @@ func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
 	names := []string{"even", "odd", "end"}[:w.outputs]
 	g := &engine.Graph{
 		Lanes:   4,
-		Sources: []engine.SourceNode{{Name: "in", Source: &sim.Source{Proc: p, In: &w.in, SplitSize: 3}, Limit: source.Limit{Records: w.batch}}},
+		Sources: []engine.SourceNode{{Name: "in", Source: &sim.Source{Proc: p, In: &w.in, SplitSize: 3}, Limit: source.Limit{Records: w.batch}, SkipLost: w.skipLost}},
 		Stages: []engine.StageNode{{
 			Name: "words", Module: "m", Inputs: []engine.Edge{engine.FromSource(0)},
 			Program: &sim.Program{Proc: p, Outputs: names, NewGuest: sim.Words(w.outputs, w.progress)},

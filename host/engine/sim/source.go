@@ -33,6 +33,13 @@ func (in *Input) Replace(i int, value string) {
 	in.values[i] = []byte(value)
 }
 
+// Truncate loses everything from the i-th value on.
+func (in *Input) Truncate(i int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.values = in.values[:i]
+}
+
 // Values returns a copy of the list.
 func (in *Input) Values() []string {
 	in.mu.Lock()
