@@ -255,14 +255,18 @@ func (l *Log) checkOwner(ctx context.Context) error {
 		return err
 	}
 	if found && wire.Job != l.opts.Job {
-		return errorf(CodeOtherJob, "give this job a checkpoint directory of its own; if the job was renamed, run "+
-			"`wasmill checkpoint repair --choice rename`", []string{ownerFile},
-			"this is the progress of job %.80q, and not of %q", wire.Job, l.opts.Job)
+		return otherJob(wire.Job, l.opts.Job)
 	}
 	if found {
 		return nil
 	}
 	return writeOwner(ctx, l.objects.PutIfAbsent, l.opts.Job)
+}
+
+func otherJob(was, is string) error {
+	return errorf(CodeOtherJob, "give this job a checkpoint directory of its own; if the job was renamed, run "+
+		"`wasmill checkpoint repair --choice rename`", []string{ownerFile},
+		"this is the progress of job %.80q, and not of %q", was, is)
 }
 
 func writeOwner(ctx context.Context, put func(context.Context, string, []byte) error, job string) error {
