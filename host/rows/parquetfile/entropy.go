@@ -23,7 +23,7 @@ const (
 const (
 	sampleBytes = 16 << 10 // of a page, to choose the strategy by
 	// literalsOver is how much larger, in percent, literals may be and still be chosen.
-	literalsOver = 20
+	literalsOver = 60
 	zstdBlock    = 128 << 10
 	zstdMagic    = 0xfd2fb528
 	// singleSegment and contentSize4 are bits of the frame header descriptor: the window is the content, whose size

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io/fs"
 	"path"
 	"regexp"
@@ -20,7 +19,10 @@ import (
 	"github.com/wasmill/wasmill/host/sink"
 )
 
-const stagedVersion = 1
+const (
+	stagedVersion = 1
+	writeBuffer   = 256 << 10
+)
 
 // staged is what a decision keeps of a batch.
 type staged struct {
@@ -79,8 +81,6 @@ type partWriter struct {
 	st    staged
 
 	file durable.File
-	buf  *bufio.Writer
-	hash hash.Hash
 	size int64
 }
 
@@ -168,7 +168,7 @@ func (p *partWriter) write(dir string, count int64, fill func(encoder) error) er
 	if err != nil {
 		return err
 	}
-	sum := hex.EncodeToString(p.hash.Sum(nil))
+	sum := hex.EncodeToString(p.t.hash.Sum(nil))
 	final := fmt.Sprintf("%s-%s-%d-%s.c000.%s", name, p.t.tag, p.batch, sum[:16], p.t.enc.ext())
 	p.st.Parts = append(p.st.Parts, part{
 		File: name, Path: path.Join(dir, final), Size: p.size, Rows: count, Time: p.now, SHA256: sum,
@@ -188,12 +188,11 @@ func (p *partWriter) create(full string) error {
 	if err != nil {
 		return err
 	}
-	if p.buf == nil {
-		p.buf = bufio.NewWriterSize(nil, 256<<10)
-		p.hash = sha256.New()
+	if p.t.buf == nil {
+		p.t.buf, p.t.hash = bufio.NewWriterSize(nil, writeBuffer), sha256.New()
 	}
-	p.buf.Reset(p.file)
-	p.hash.Reset()
+	p.t.buf.Reset(p.file)
+	p.t.hash.Reset()
 	p.size = 0
 	return nil
 }
@@ -207,7 +206,7 @@ func (p *partWriter) fill(fill func(encoder) error) error {
 		err = p.t.enc.close()
 	}
 	if err == nil {
-		err = p.buf.Flush()
+		err = p.t.buf.Flush()
 	}
 	if err == nil {
 		err = p.file.Sync()
@@ -220,8 +219,8 @@ func (p *partWriter) fill(fill func(encoder) error) error {
 
 // Write takes the encoder's output.
 func (p *partWriter) Write(b []byte) (int, error) {
-	n, err := p.buf.Write(b)
-	p.hash.Write(b[:n])
+	n, err := p.t.buf.Write(b)
+	p.t.hash.Write(b[:n])
 	p.size += int64(n)
 	return n, err
 }

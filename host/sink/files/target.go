@@ -1,8 +1,10 @@
 package files
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"hash"
 	"io"
 	"path"
 	"time"
@@ -26,6 +28,8 @@ type Target struct {
 	dir       string // absolute
 	partition []int  // columns
 	enc       encoder
+	buf       *bufio.Writer // of the part being written
+	hash      hash.Hash
 
 	lock   io.Closer
 	query  string
