@@ -37,8 +37,8 @@ type cache struct {
 
 func newCache() *cache { return &cache{parts: map[fileKey]*kept{}} }
 
-// maxFree bounds the blocks kept for use again: 16 MiB.
-const maxFree = 64
+// maxFree bounds the blocks kept for use again: 32 MiB.
+const maxFree = 32 << 20 / blockSize
 
 // block returns an empty block, or nil when no more may be kept.
 func (c *cache) block() []byte {
