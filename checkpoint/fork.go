@@ -134,17 +134,12 @@ func forkedDecision(d *Decision, first *Plan) *Decision {
 	return out
 }
 
-// writeFork writes the new checkpoint, its query id last.
+// writeFork writes the new checkpoint: its plan first, so that what an interrupted fork leaves is not taken for a new
+// checkpoint, and its query id last, so that it is not taken for a whole one.
 func writeFork(ctx context.Context, files durable.Files, from, to string, objects durable.Objects, p *Plan, d *Decision, opts Options) (string, error) {
 	for _, dir := range []string{offsetsDir, commitsDir, sourcesDir} {
 		if err := durable.MakeDir(files, path.Join(to, dir)); err != nil {
 			return "", ioError("make the directory", dir, err)
-		}
-	}
-	for i := range p.Sources {
-		sub := path.Join(sourcesDir, strconv.Itoa(i))
-		if err := copyTree(ctx, files, path.Join(from, sub), path.Join(to, sub), maxSourceDepth); err != nil {
-			return "", ioError("copy", sub, err)
 		}
 	}
 	text, err := encodePlan(p)
@@ -153,6 +148,12 @@ func writeFork(ctx context.Context, files durable.Files, from, to string, object
 	}
 	if err != nil {
 		return "", ioError("write", recordName(offsetsDir, 0), err)
+	}
+	for i := range p.Sources {
+		sub := path.Join(sourcesDir, strconv.Itoa(i))
+		if err := copyTree(ctx, files, path.Join(from, sub), path.Join(to, sub), maxSourceDepth); err != nil {
+			return "", ioError("copy", sub, err)
+		}
 	}
 	if text, err = encodeDecision(d); err == nil {
 		err = objects.PutIfAbsent(ctx, recordName(commitsDir, 0), text)
@@ -173,31 +174,30 @@ func copyTree(ctx context.Context, files durable.Files, from, to string, depth i
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err == nil && depth == 0 {
-		err = &fs.PathError{Op: "copy", Path: from, Err: errTooDeep}
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = durable.MakeDir(files, to)
+	if depth == 0 {
+		return &fs.PathError{Op: "copy", Path: from, Err: errTooDeep}
+	}
+	if err := durable.MakeDir(files, to); err != nil {
+		return err
 	}
 	for _, e := range infos {
-		if err == nil {
-			err = ctx.Err()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		oldName, newName := path.Join(from, e.Name), path.Join(to, e.Name)
+		switch {
+		case strings.HasPrefix(e.Name, "."):
+		case e.Dir:
+			err = copyTree(ctx, files, oldName, newName, depth-1)
+		case e.Regular:
+			err = copyFile(files, oldName, newName)
 		}
 		if err != nil {
 			return err
 		}
-		if strings.HasPrefix(e.Name, ".") {
-			continue
-		}
-		switch {
-		case e.Dir:
-			err = copyTree(ctx, files, path.Join(from, e.Name), path.Join(to, e.Name), depth-1)
-		case e.Regular:
-			err = copyFile(files, path.Join(from, e.Name), path.Join(to, e.Name))
-		}
-	}
-	if err != nil {
-		return err
 	}
 	return files.SyncDir(to)
 }

@@ -18,7 +18,7 @@ func forkOptions() Options {
 }
 
 func TestForkGoesOnWhereABatchEnded(t *testing.T) {
-	_, files := memory()
+	f, files := memory()
 	l := open(t, files, "c")
 	dir, err := l.SourceDir("flights")
 	must(t, err)
@@ -36,6 +36,7 @@ func TestForkGoesOnWhereABatchEnded(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	files = f.Crash(nil, 0).Process()
 	n, err := Open(t.Context(), files, "d", forkOptions())
 	must(t, err)
 	defer func() { must(t, n.Close()) }()
@@ -123,6 +124,9 @@ func TestForkRefuses(t *testing.T) {
 func TestPowerCutInFork(t *testing.T) {
 	base, files := memory()
 	l := open(t, files, "c")
+	dir, err := l.SourceDir("flights")
+	must(t, err)
+	put(t, files, dir+"/0", "seen")
 	batches(t, l, 0, 1)
 	must(t, l.Close())
 	for n := 1; ; n++ {
@@ -134,12 +138,16 @@ func TestPowerCutInFork(t *testing.T) {
 		}
 		for _, keep := range []float64{0, 1} {
 			left := f.Crash(nil, keep).Process()
+			_, copied := left.Stat("d/sources/0")
 			again, err := Open(t.Context(), left, "d", forkOptions())
 			if err != nil {
 				continue
 			}
 			p, d, err := again.Tail(t.Context())
 			must(t, err)
+			if p == nil && copied == nil {
+				t.Fatalf("operation %d: half a fork passes for a new checkpoint", n)
+			}
 			if p != nil && (d == nil || p.Position("flights").Line != `{"logOffset":1}`) {
 				t.Fatalf("operation %d: %+v, %+v", n, p, d)
 			}

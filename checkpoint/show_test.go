@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 )
 
 // spark returns a copy of a checkpoint that Spark wrote.
@@ -157,6 +159,9 @@ func TestResolve(t *testing.T) {
 	wantCode(t, "a later batch", resolve(2, "lake", Skip), CodeInvalid, "batch 2 is not waiting")
 	wantCode(t, "another choice", resolve(1, "lake", "retry"), CodeInvalid, "retry")
 	wantCode(t, "a path", resolve(1, "../lake", Skip), CodeInvalid, "no name of a target")
+	f.FailNth(1, func(op faulty.Op) bool { return op.Kind == "syncdir" }, faulty.Fault{Err: syscall.EIO}, false)
+	wantCode(t, "a directory that is not durable", resolve(1, "lake", Force), CodeNotDurable, "resolutions")
+	f.SetFaults(nil)
 	must(t, resolve(1, "lake", Force))
 	must(t, resolve(1, "lake", Force))
 	wantCode(t, "another choice afterwards", resolve(1, "lake", Skip), CodeInvalid, "resolutions/1-lake.json")
