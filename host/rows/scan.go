@@ -184,81 +184,99 @@ func CheckJSON(b []byte) (at int, ok bool) {
 	return i, true
 }
 
-// skipValue checks the JSON value at i and returns the index after it. Nesting is kept in a bit stack, so that no input
-// makes it recurse.
+// nesting is a stack of bits: which of the open containers are objects. With it no input makes the scanner recurse.
+type nesting struct {
+	objects [MaxDepth / 64]uint64
+	depth   int
+}
+
+func (n *nesting) push(object bool) bool {
+	if n.depth == MaxDepth {
+		return false
+	}
+	word, bit := n.depth>>6, uint64(1)<<(n.depth&63)
+	n.objects[word] &^= bit
+	if object {
+		n.objects[word] |= bit
+	}
+	n.depth++
+	return true
+}
+
+// inObject tells of the innermost container.
+func (n *nesting) inObject() bool {
+	at := n.depth - 1
+	return n.objects[at>>6]&(1<<(at&63)) != 0
+}
+
+// skipValue checks the JSON value at i and returns the index after it.
 func skipValue(b []byte, i int) (int, failure) {
-	var objects [MaxDepth / 64]uint64
-	depth := 0
+	var n nesting
 	for {
-		// a value is expected at i
 		if i >= len(b) {
 			return i, failure{notJSON, i}
 		}
 		var fail failure
-		opened := false
-		switch c := b[i]; {
-		case c == '{' || c == '[':
-			if depth == MaxDepth {
+		opened := b[i] == '{' || b[i] == '['
+		if opened {
+			if !n.push(b[i] == '{') {
 				return i, failure{notJSON, i}
 			}
-			if c == '{' {
-				objects[depth>>6] |= 1 << (depth & 63)
-			} else {
-				objects[depth>>6] &^= 1 << (depth & 63)
-			}
-			depth++
 			i = skipSpace(b, i+1)
-			opened = true
-		case c == '"':
-			i, fail = checkString(b, i)
-		case c == '-' || c >= '0' && c <= '9':
-			end, ok := scanNumber(b, i)
-			if !ok {
-				fail = failure{notJSON, i}
-			}
-			i = end
-		case literal(b, i, "true"), literal(b, i, "null"):
-			i += 4
-		case literal(b, i, "false"):
-			i += 5
-		default:
-			fail = failure{notJSON, i}
-		}
-		if fail.code != fits {
+		} else if i, fail = skipScalar(b, i); fail.code != fits {
 			return i, fail
 		}
-		// after a value: close what ends here, then the next element
-		for depth > 0 {
-			inObject := objects[(depth-1)>>6]&(1<<((depth-1)&63)) != 0
-			if !opened {
-				i = skipSpace(b, i)
-			}
-			if i >= len(b) {
-				return i, failure{notJSON, i}
-			}
-			if c := b[i]; c == '}' && inObject || c == ']' && !inObject {
-				i++
-				depth--
-				opened = false
-				continue
-			}
-			if !opened {
-				if b[i] != ',' {
-					return i, failure{notJSON, i}
-				}
-				i = skipSpace(b, i+1)
-			}
-			if inObject {
-				if i, fail = skipKey(b, i); fail.code != fits {
-					return i, fail
-				}
-			}
-			break
-		}
-		if depth == 0 {
-			return i, failure{}
+		if i, fail = n.next(b, i, opened); fail.code != fits || n.depth == 0 {
+			return i, fail
 		}
 	}
+}
+
+// next goes from the end of a value, or the start of a container that was just opened, to the next value in it. It closes
+// all containers that end there.
+func (n *nesting) next(b []byte, i int, opened bool) (int, failure) {
+	for n.depth > 0 {
+		i = skipSpace(b, i)
+		if i >= len(b) {
+			return i, failure{notJSON, i}
+		}
+		object := n.inObject()
+		if c := b[i]; c == '}' && object || c == ']' && !object {
+			i++
+			n.depth--
+			opened = false
+			continue
+		}
+		if !opened {
+			if b[i] != ',' {
+				return i, failure{notJSON, i}
+			}
+			i = skipSpace(b, i+1)
+		}
+		if object {
+			return skipKey(b, i)
+		}
+		return i, failure{}
+	}
+	return i, failure{}
+}
+
+func skipScalar(b []byte, i int) (int, failure) {
+	switch c := b[i]; {
+	case c == '"':
+		return checkString(b, i)
+	case c == '-' || c >= '0' && c <= '9':
+		end, ok := scanNumber(b, i)
+		if !ok {
+			return i, failure{notJSON, i}
+		}
+		return end, failure{}
+	case literal(b, i, "true"), literal(b, i, "null"):
+		return i + 4, failure{}
+	case literal(b, i, "false"):
+		return i + 5, failure{}
+	}
+	return i, failure{notJSON, i}
 }
 
 func skipKey(b []byte, i int) (int, failure) {

@@ -173,8 +173,9 @@ func (p *pageBuffer) plainWide(v *rows.Vector, r Rows, at, n int) {
 	}
 }
 
-// wideSize returns the bytes that hold every decimal of a precision: the smallest n with 2^(8n-1) > 10^precision.
+// wideSize returns the fewest bytes that hold every decimal of a precision and its sign. 10^precision has
+// floor(precision * log2(10)) + 1 bits.
 func wideSize(precision int) int {
-	const bitsPerDigit = 3.3219280948873626 // log2(10), far from a whole number for all precisions in question
-	return (int(float64(precision)*bitsPerDigit) + 1 + 1 + 7) / 8
+	digits := precision*33219281/10000000 + 1
+	return (digits + 1 + 7) / 8
 }
