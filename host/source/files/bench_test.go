@@ -114,3 +114,35 @@ func readAll(b *testing.B, r *rig, got *counter, enough int64) {
 		at = to
 	}
 }
+
+// BenchmarkSmallBatch plans and reads one new file of ten records: what a batch costs before the engine sees it.
+func BenchmarkSmallBatch(b *testing.B) {
+	r := newRig(b, JSONL)
+	content := string(orders(10))
+	var got counter
+	var at checkpoint.Position
+	b.StopTimer()
+	for i := range b.N {
+		r.put(fmt.Sprintf("in-%07d", i), content)
+		b.StartTimer()
+		before := got.records
+		to, err := r.src.Latest(context.Background(), at, source.Limit{Records: 100_000, Bytes: 64 << 20})
+		if err != nil {
+			b.Fatal(err)
+		}
+		splits, err := r.src.Splits(context.Background(), source.Range{From: at, To: to})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, s := range splits {
+			if err := r.src.Read(context.Background(), s, &got); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if got.records != before+10 {
+			b.Fatalf("%d records", got.records-before)
+		}
+		at = to
+		b.StopTimer()
+	}
+}
