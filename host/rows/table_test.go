@@ -346,3 +346,23 @@ func TestFloatsRoundAsStrconv(t *testing.T) {
 		}
 	}
 }
+
+// TestAppendDoesNotAllocate once the table has room.
+func TestAppendDoesNotAllocate(t *testing.T) {
+	tab := rows.NewTable(schemaOf(t, "s", "string", "e", "string", "i", "int64", "d", "double", "c", "decimal(9,2)", "w", "decimal(30,2)",
+		"t", "timestamp", "x", "binary"))
+	object := []byte(`{"other":[1,{"a":"\u0041"}],"s":"plain text","e":"\u00e9 \"escaped\"","i":1e3,"d":1.5e300,"c":"1.25","w":-3.5,` +
+		`"t":"2020-02-29T01:02:03.4+05:06","x":"AAEC"}`)
+	fill := func() {
+		tab.Reset()
+		for range 100 {
+			if err := tab.Append(object); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill()
+	if n := testing.AllocsPerRun(10, fill); n != 0 {
+		t.Errorf("%v allocations in 100 rows", n)
+	}
+}

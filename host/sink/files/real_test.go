@@ -78,7 +78,7 @@ func writeLarge(t *testing.T, dir string) []byte {
 func writeReal(t *testing.T, dir string, partition []string, first checkpoint.BatchID) []byte {
 	schema := schemaOf(t, "place", "string", "day", "date", "id", "int64", "n", "int32", "ok", "boolean", "price", "decimal(9,2)",
 		"big", "decimal(18,4)", "wide", "decimal(38,10)", "d", "double", "f", "float", "at", "timestamp", "raw", "binary", "note", "string")
-	tgt := newTarget(t, files.Config{Dir: dir, Format: files.Parquet, Schema: schema, PartitionBy: partition, MaxPartRows: 40})
+	tgt := newTarget(t, files.Config{Dir: dir, Format: files.Parquet, Schema: schema, PartitionBy: partition, MaxPartRows: 10})
 	open(t, tgt, first)
 	places := []string{`"EWR"`, `"a b"`, `"k=v"`, `"q:r%20"`, `"ü/x"`, `"{[^]}"`, `"<|>\"'\\"`, "null"}
 	var want bytes.Buffer
@@ -88,7 +88,7 @@ func writeReal(t *testing.T, dir string, partition []string, first checkpoint.Ba
 			continue // not called
 		}
 		var input []string
-		for range []int{60, 0, 13, 1}[n%4] {
+		for range []int{24, 0, 9, 1}[n%4] {
 			place, day := places[id%len(places)], fmt.Sprintf("2026-0%d-28", 1+id%3)
 			in, exp := realRow(id, place, day)
 			input = append(input, in)
