@@ -18,7 +18,6 @@ import (
 type told struct {
 	id             string
 	plan, decision BatchID
-	floor          BatchID
 }
 
 var crashRevision = []byte(`{"transforms":[{"module":"` + shaOf([]byte("\x00asm")) + `"}]}`)
@@ -203,7 +202,6 @@ func TestEveryOperationFails(t *testing.T) {
 // Retention in the middle of a power cut never leaves what looks like a gap.
 func TestPowerCutInRetention(t *testing.T) {
 	base := faulty.New()
-	done := told{plan: NoBatch, decision: NoBatch}
 	opts := crashOptions()
 	files := base.Process()
 	l, err := Open(t.Context(), files, "d/c", opts)
@@ -215,7 +213,7 @@ func TestPowerCutInRetention(t *testing.T) {
 		must(t, l.WriteDecision(t.Context(), crashDecision(id)))
 	}
 	must(t, l.Close())
-	done = told{id: testID, plan: 29, decision: 29}
+	done := told{id: testID, plan: 29, decision: 29}
 	for n := 1; ; n++ {
 		complete := false
 		for seed := range uint64(6) {

@@ -39,17 +39,23 @@ func (s *survey) offers() []Offer {
 		has[f.Code] = true
 	}
 	if has[CodeMetadataMissing] || has[CodeMetadata] {
-		list = append(list, Offer{RestoreMetadata, "writes the query id into " + metadataFile,
-			"with a wrong id the targets refuse the job, or take its batches for new ones; they know the right one", "the query id: see the targets' markers"})
+		list = append(list, Offer{
+			RestoreMetadata, "writes the query id into " + metadataFile,
+			"with a wrong id the targets refuse the job, or take its batches for new ones; they know the right one", "the query id: see the targets' markers",
+		})
 	}
 	if has[CodeTorn] {
-		list = append(list, Offer{MoveTorn, "moves the incomplete last record aside, so that its batch is planned or decided again",
-			riskTargets + "; `wasmill run` asks them and does the same by itself", ""})
+		list = append(list, Offer{
+			MoveTorn, "moves the incomplete last record aside, so that its batch is planned or decided again",
+			riskTargets + "; `wasmill run` asks them and does the same by itself", "",
+		})
 	}
 	if has[CodeGap] || has[CodeUnreadable] || has[CodeNoPlan] {
 		if from := s.tailRun(); from > s.view.start() {
-			list = append(list, Offer{Forget, fmt.Sprintf("gives up the history before batch %d, which is not needed to go on", from),
-				"earlier batches can no longer be replayed", ""})
+			list = append(list, Offer{
+				Forget, fmt.Sprintf("gives up the history before batch %d, which is not needed to go on", from),
+				"earlier batches can no longer be replayed", "",
+			})
 		}
 		if s.rewindable() {
 			list = append(list, Offer{Rewind, s.rewindWords(), riskTargets, ""})

@@ -156,6 +156,11 @@ func (r *Reader) Published(ctx context.Context) map[string]PublishedMark {
 	return readPublished(ctx, r.files, r.dir)
 }
 
+// Resolution returns what a user has chosen for a target and a batch, nil when nothing.
+func (r *Reader) Resolution(ctx context.Context, batch BatchID, target string) (*ResolutionRecord, error) {
+	return readResolution(ctx, r.files, r.dir, batch, target)
+}
+
 // SourceDir returns the directory of what a source remembers, without making it. A name that no plan knows gets one that
 // is not there.
 func (r *Reader) SourceDir(name string) (string, error) {

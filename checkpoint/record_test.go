@@ -112,10 +112,12 @@ func TestDecodePlansOfOthers(t *testing.T) {
 		want    *Plan
 		foreign bool
 	}{
-		"spark": {"v1\n{\"batchWatermarkMs\":5,\"batchTimestampMs\":1645693802625,\"conf\":{\"spark.sql.shuffle.partitions\":\"5\",\"k\":\"v\"}}\n1\n-\n{\"t\":{\"0\":23}}",
+		"spark": {
+			"v1\n{\"batchWatermarkMs\":5,\"batchTimestampMs\":1645693802625,\"conf\":{\"spark.sql.shuffle.partitions\":\"5\",\"k\":\"v\"}}\n1\n-\n{\"t\":{\"0\":23}}",
 			&Plan{Batch: 7, TimeMS: 1645693802625, WatermarkMS: 5, Conf: map[string]string{"k": "v"}, Sources: []SourcePosition{
 				{Name: "0", End: Position{Line: "1"}}, {Name: "1"}, {Name: "2", End: Position{Line: `{"t":{"0":23}}`}},
-			}}, true},
+			}}, true,
+		},
 		"all keys missing":  {"v1\n{}\n345\n", &Plan{Batch: 7, Conf: map[string]string{}, Sources: []SourcePosition{{Name: "0", End: Position{Line: "345"}}}}, true},
 		"unknown keys":      {"v1\n{\"x\":[1,{}],\"batchTimestampMs\":9}", &Plan{Batch: 7, TimeMS: 9, Conf: map[string]string{}}, true},
 		"edited by hand":    {"v1\n{\"conf\":{\"wasmill.sources\":\"[\\\"a\\\"]\",\"wasmill.check\":\"none\",\"wasmill.version\":\"1\"}}\n7", &Plan{Batch: 7, Conf: map[string]string{}, Sources: []SourcePosition{{Name: "a", End: Position{Line: "7"}}}}, false},

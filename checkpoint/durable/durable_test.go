@@ -138,13 +138,13 @@ func TestTapStopsAtEveryPoint(t *testing.T) {
 
 func TestClassIsTheSameForEveryBatch(t *testing.T) {
 	for name, want := range map[string]string{
-		"/c/offsets/12":                                      "offsets/N",
-		"/c/offsets/.12.0badcafe.tmp":                        "offsets/.N.tmp",
-		"/c/commits/.7.undone-0badcafe":                      "commits/.N.undone-A",
-		"/c/revisions/" + strings.Repeat("0a", 32) + ".json": "revisions/H.json",
-		"/c/state/changelog/4-0badcafe":                      "changelog/N-A",
-		"lock":                                               "lock",
-		"/c/.metadata.12345678.tmp":                          "c/.metadata.tmp",
+		"/c/offsets/12":                                             "offsets/N",
+		"/c/offsets/.12.0badcafe.tmp":                               "offsets/.N.tmp",
+		"/c/commits/.7.undone-0badcafe":                             "commits/.N.undone-A",
+		"/c/revisions/" + strings.Repeat("0a", 32) + ".json":        "revisions/H.json",
+		"/c/state/changelog/4-0badcafe":                             "changelog/N-A",
+		"lock":                                                      "lock",
+		"/c/.metadata.12345678.tmp":                                 "c/.metadata.tmp",
 		"/out/part-00000-9538ada3-12-0123456789abcdef.c000.parquet": "out/part-N-A-N-H.cN.parquet",
 	} {
 		if got := durable.Class(name); got != want {
