@@ -137,16 +137,18 @@ func TestTapStopsAtEveryPoint(t *testing.T) {
 }
 
 func TestClassIsTheSameForEveryBatch(t *testing.T) {
-	for name, want := range map[string]string{
-		"/c/offsets/12":                                             "offsets/N",
-		"/c/offsets/.12.0badcafe.tmp":                               "offsets/.N.tmp",
-		"/c/commits/.7.undone-0badcafe":                             "commits/.N.undone-A",
-		"/c/revisions/" + strings.Repeat("0a", 32) + ".json":        "revisions/H.json",
-		"/c/state/changelog/4-0badcafe":                             "changelog/N-A",
-		"lock":                                                      "lock",
-		"/c/.metadata.12345678.tmp":                                 "c/.metadata.tmp",
-		"/out/part-00000-9538ada3-12-0123456789abcdef.c000.parquet": "out/part-N-A-N-H.cN.parquet",
+	long := strings.Repeat("0a", 32)
+	for _, tc := range [][2]string{
+		{"/c/offsets/12", "offsets/N"},
+		{"/c/offsets/.12.0badcafe.tmp", "offsets/.N.tmp"},
+		{"/c/commits/.7.undone-0badcafe", "commits/.N.undone-A"},
+		{"/c/revisions/" + long + ".json", "revisions/H.json"},
+		{"/c/state/changelog/4-0badcafe", "changelog/N-A"},
+		{"lock", "lock"},
+		{"/c/.metadata.12345678.tmp", "c/.metadata.tmp"},
+		{"/out/part-00000-9538ada3-12-" + long + ".c000.parquet", "out/part-N-A-N-H.cN.parquet"},
 	} {
+		name, want := tc[0], tc[1]
 		if got := durable.Class(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
