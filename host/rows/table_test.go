@@ -245,8 +245,10 @@ func TestObjects(t *testing.T) {
 
 // TestLongAndOddNames: the fast comparison of keys must not take one name for another.
 func TestLongAndOddNames(t *testing.T) {
-	names := []string{"a", "ab", "abc", "abcd", "abcde", "abcdef", "twelve_chars", "twelve_charz", "thirteen_char", "a_name_of_quite_some_length",
-		"a_name_of_quita_some_length", `quo"te`, "ü", "new\nline"}
+	names := []string{
+		"a", "ab", "abc", "abcd", "abcde", "abcdef", "twelve_chars", "twelve_charz", "thirteen_char", "a_name_of_quite_some_length",
+		"a_name_of_quita_some_length", `quo"te`, "ü", "new\nline",
+	}
 	var columns []string
 	for _, n := range names {
 		columns = append(columns, n, "int32")

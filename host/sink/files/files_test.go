@@ -96,15 +96,18 @@ func TestTextFormats(t *testing.T) {
 		want string
 	}{
 		{
-			"csv", files.Config{Format: files.CSV, Schema: schema},
+			"csv",
+			files.Config{Format: files.CSV, Schema: schema},
 			"s,b,i,f,d,n,dec,t,day,x\n\"a,\"\"b\"\"\x01\",true,-7,1.5,1e+21,NaN,0.500,1969-12-31T23:59:59.999999Z,0001-01-01,/w==\n,,,,,,,,,\n",
 		},
 		{
-			"tabs without a header", files.Config{Format: files.CSV, Schema: schema, NoHeader: true, Delimiter: '\t'},
+			"tabs without a header",
+			files.Config{Format: files.CSV, Schema: schema, NoHeader: true, Delimiter: '\t'},
 			"\"a,\"\"b\"\"\x01\"\ttrue\t-7\t1.5\t1e+21\tNaN\t0.500\t1969-12-31T23:59:59.999999Z\t0001-01-01\t/w==\n\t\t\t\t\t\t\t\t\t\n",
 		},
 		{
-			"typed jsonl", files.Config{Format: files.JSONL, Schema: schema},
+			"typed jsonl",
+			files.Config{Format: files.JSONL, Schema: schema},
 			`{"s":"a,\"b\"\u0001","b":true,"i":-7,"f":1.5,"d":1e+21,"n":"NaN","dec":0.500,"t":"1969-12-31T23:59:59.999999Z","day":"0001-01-01","x":"/w=="}` + "\n" +
 				`{"s":null,"b":null,"i":null,"f":null,"d":null,"n":null,"dec":null,"t":null,"day":null,"x":null}` + "\n",
 		},
