@@ -75,6 +75,9 @@ func newApp(e *Env) *ucli.App {
 func commands(e *Env) []*ucli.Command {
 	return []*ucli.Command{
 		runCommand(e),
+		planCommand(e),
+		replayCommand(e),
+		checkpointCommand(e),
 		initCommand(e),
 		validateCommand(e),
 		versionCommand(e),
@@ -129,6 +132,8 @@ func flagValues(flag string) []string {
 		return []string{progressAuto, progressJSON, progressNone}
 	case "log":
 		return []string{"text", "json"}
+	case "choice":
+		return repairChoices
 	case "log-level":
 		return []string{"debug", "info", "warn", "error"}
 	}

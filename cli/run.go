@@ -33,6 +33,7 @@ func runCommand(e *Env) *ucli.Command {
 		Flags: append(engineFlags(),
 			&ucli.StringFlag{Name: "progress", Value: progressAuto, Usage: "auto: a line on a terminal; json: one JSON object a batch, on stdout; none"},
 			&ucli.StringFlag{Name: "listen", Usage: "`ADDRESS` for /metrics, /livez and /readyz, such as 127.0.0.1:9090"},
+			&ucli.BoolFlag{Name: "allow-changes", Usage: "run a job that has changed in a way that loses, repeats or mixes something: see `wasmill plan`"},
 			&ucli.StringFlag{Name: "log", Value: "text", Usage: "text or json, on stderr"},
 			&ucli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
 		),

@@ -31,6 +31,8 @@ type Env struct {
 	Events  *engine.Events
 	Workers int
 	Version string // of the program, named in files
+	// AllowChanges lets a job open that has changed in a way that loses, repeats or mixes something.
+	AllowChanges bool
 }
 
 // Program is a job whose modules are compiled and started: all that can be known of it without its checkpoint.
@@ -150,6 +152,9 @@ func (p *Program) Close(ctx context.Context) error {
 
 // Open opens the job's checkpoint, sources and targets and brings its last batch to an end.
 func (p *Program) Open(ctx context.Context) (*Pipeline, error) {
+	if err := p.consent(ctx); err != nil {
+		return nil, err
+	}
 	log, err := checkpoint.Open(ctx, p.env.Files, p.Job.Checkpoint, p.logOptions())
 	if err != nil {
 		return nil, err

@@ -5,9 +5,20 @@ import (
 	"fmt"
 
 	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/sandbox"
 )
+
+// past is where an earlier revision comes from: a checkpoint, as far as it keeps it.
+type past struct {
+	canonical []byte
+	revision  string
+	sourceDir func(name string) (string, error)
+	module    func(ctx context.Context, sha string) ([]byte, error)
+	// swap are modules to run instead of those of the revision, by transform.
+	swap map[string]sandbox.Binary
+}
 
 // revive builds the graph of an earlier revision from what the checkpoint keeps, so that a batch that was decided under it
 // can be run again and compared. Its sources write nothing and its targets are only asked for lanes.
@@ -16,25 +27,31 @@ func (pl *Pipeline) revive(ctx context.Context, revision string) (*engine.Graph,
 	if err != nil {
 		return nil, engine.ErrorPolicy{}, err
 	}
-	return pl.program.asOf(ctx, canonical, revision, pl.log.SourceDir, pl.log.Module)
+	from := past{canonical: canonical, revision: revision, sourceDir: pl.log.SourceDir, module: pl.log.Module}
+	_, g, policy, err := pl.program.asOf(ctx, from)
+	return g, policy, err
 }
 
-// asOf builds the graph of a revision whose modules come from keep. The programs live as long as p.
-func (p *Program) asOf(
-	ctx context.Context, canonical []byte, revision string, dir func(string) (string, error), keep func(context.Context, string) ([]byte, error),
-) (*engine.Graph, engine.ErrorPolicy, error) {
-	fail := func(err error) (*engine.Graph, engine.ErrorPolicy, error) { return nil, engine.ErrorPolicy{}, err }
-	j, err := p.Job.AsOf(canonical)
+// asOf builds the program and the graph of an earlier revision. Its modules live as long as p.
+func (p *Program) asOf(ctx context.Context, from past) (*Program, *engine.Graph, engine.ErrorPolicy, error) {
+	fail := func(err error) (*Program, *engine.Graph, engine.ErrorPolicy, error) {
+		return nil, nil, engine.ErrorPolicy{}, err
+	}
+	j, err := p.Job.AsOf(from.canonical)
 	if err != nil {
-		return fail(err)
+		return fail(fault.New(CodeJobChanged, "revision "+from.revision, err,
+			"give the job file as it was for as long as batches of that revision are needed"))
 	}
 	old := &Program{Job: j, env: p.env, loaded: map[string]*loaded{}}
 	for i := range j.Transforms {
-		if err := p.reviveTransform(ctx, old, &j.Transforms[i], revision, keep); err != nil {
+		if err := p.reviveTransform(ctx, old, &j.Transforms[i], from); err != nil {
 			return fail(err)
 		}
 	}
-	sources, err := old.sources(j, dir, true)
+	if err := old.check(); err != nil {
+		return fail(err)
+	}
+	sources, err := old.sources(j, from.sourceDir, true)
 	if err != nil {
 		return fail(err)
 	}
@@ -42,21 +59,28 @@ func (p *Program) asOf(
 	if err != nil {
 		return fail(err)
 	}
-	return wire(j, old.parts(sources, targets))
+	ps := old.parts(sources, targets)
+	for i := range j.Transforms {
+		ps.modules[j.Transforms[i].Name] = j.Transforms[i].Module.SHA256 // dead letters name the module of the revision, also for a swapped one
+	}
+	g, policy, err := wire(j, ps)
+	return old, g, policy, err
 }
 
-func (p *Program) reviveTransform(
-	ctx context.Context, old *Program, t *job.Transform, revision string, keep func(context.Context, string) ([]byte, error),
-) error {
-	if l := p.loaded[t.Name]; l != nil && l.module.Info().Digest == t.Module.SHA256 && p.Revision == revision {
+func (p *Program) reviveTransform(ctx context.Context, old *Program, t *job.Transform, from past) error {
+	if l := p.loaded[t.Name]; l != nil && l.module.Info().Digest == t.Module.SHA256 && p.Revision == from.revision {
 		old.loaded[t.Name] = l
 		return nil
 	}
-	wasm, err := keep(ctx, t.Module.SHA256)
-	if err != nil {
-		return fmt.Errorf("transform %s: %w", t.Name, err)
+	binary, swapped := from.swap[t.Name]
+	if !swapped {
+		wasm, err := from.module(ctx, t.Module.SHA256)
+		if err != nil {
+			return fmt.Errorf("transform %s: %w", t.Name, err)
+		}
+		binary = sandbox.Binary{Name: "modules/" + t.Module.SHA256 + ".wasm", Wasm: wasm}
 	}
-	l, err := start(ctx, p.env.Sandbox, t, sandbox.Binary{Name: "modules/" + t.Module.SHA256 + ".wasm", Wasm: wasm}, nil)
+	l, err := start(ctx, p.env.Sandbox, t, binary, nil)
 	if err != nil {
 		return err
 	}

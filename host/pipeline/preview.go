@@ -1,0 +1,284 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/source"
+)
+
+// CodeIncompatible is the code of a change that loses, repeats or mixes something.
+const CodeIncompatible = "job.incompatible"
+
+// Preview is what a job would do at its next start.
+type Preview struct {
+	QueryID  string             // "" when the job has not run yet
+	Batch    checkpoint.BatchID // the batch that would be read next
+	Planned  bool               // it is planned already: what it reads is settled
+	Waiting  *Waiting           // nil when the last batch is done
+	Sources  []Upcoming
+	Paths    []Path
+	Unread   []string // ports that nobody reads, as name.port
+	Revision string
+	// Before is the revision of the last decision, "" when there is none.
+	Before  string
+	Changes []job.Change // from Before to Revision
+	// Unknown says why the changes cannot be told, "" when they can.
+	Unknown string
+	// Gone are the targets that the last batch is decided for and the job no longer has: the next start cannot ask them.
+	Gone []string
+}
+
+// Waiting is a last batch that is not known to be done.
+type Waiting struct {
+	Batch   checkpoint.BatchID
+	Words   string   // where it stands, and what the next start does with it
+	Targets []string // decided for them, and not known to be published
+}
+
+// Upcoming is what the next batch reads of a source.
+type Upcoming struct {
+	Source   string
+	From, To checkpoint.Position
+	Measured bool // Extent is known
+	Extent   source.Extent
+}
+
+// Compatible reports whether nothing has changed in a way that needs the user's word.
+func (p *Preview) Compatible() bool {
+	return len(needConsent(p.Changes)) == 0 && len(p.Gone) == 0
+}
+
+func needConsent(changes []job.Change) []job.Change {
+	var out []job.Change
+	for _, c := range changes {
+		if c.Severity == job.NeedsConsent {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Preview finds out what the job would do next. It takes nothing over and writes nothing, so the job may be running.
+func (p *Program) Preview(ctx context.Context) (*Preview, error) {
+	g, policy, err := p.sketch()
+	if err != nil {
+		return nil, err
+	}
+	v := &Preview{Revision: p.Revision, Unread: UnreadPorts(g), Paths: paths(g, policy)}
+	tail, err := p.lookAtTail(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v.QueryID = tail.query
+	if err := v.compare(ctx, p, tail); err != nil {
+		return nil, err
+	}
+	if err := v.wait(ctx, g, tail); err != nil {
+		return nil, err
+	}
+	return v, v.upcoming(ctx, p, tail)
+}
+
+// tail is where a checkpoint stands.
+type tail struct {
+	reader   *checkpoint.Reader // nil when there is no checkpoint yet
+	query    string
+	torn     *checkpoint.TornError
+	plan     *checkpoint.Plan // the last one, nil before the first batch
+	prev     *checkpoint.Plan // the one before, where the last is undecided
+	decision *checkpoint.Decision
+	before   *checkpoint.Decision // the last decision
+	marks    map[string]checkpoint.PublishedMark
+}
+
+// lookAtTail reads the end of the job's checkpoint.
+func (p *Program) lookAtTail(ctx context.Context) (*tail, error) {
+	r, err := checkpoint.OpenReader(ctx, p.env.Files, p.Job.Checkpoint)
+	if missing(err) {
+		return &tail{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := r.CheckJob(p.Job.Name); err != nil {
+		return nil, err
+	}
+	t := &tail{reader: r, query: r.QueryID(), marks: r.Published(ctx)}
+	t.plan, t.decision, err = r.Tail(ctx)
+	if err != nil && !errors.As(err, &t.torn) {
+		return nil, err
+	}
+	t.before = t.decision
+	if t.plan == nil || t.decision != nil || t.plan.Batch == 0 {
+		return t, nil
+	}
+	if t.prev, err = r.Plan(ctx, t.plan.Batch-1); err != nil {
+		return nil, err
+	}
+	t.before, err = r.Decision(ctx, t.plan.Batch-1)
+	return t, err
+}
+
+// changes lists what has changed since the last decision. Where that cannot be told, unknown says why.
+func (p *Program) changes(ctx context.Context, t *tail) (changes []job.Change, unknown string, err error) {
+	if t.before == nil || t.before.Revision == "" || t.before.Revision == p.Revision {
+		return nil, "", nil
+	}
+	was, err := t.reader.Revision(ctx, t.before.Revision)
+	if coded, ok := errors.AsType[*checkpoint.Error](err); ok && (coded.ErrCode == checkpoint.CodeMissing || coded.ErrCode == checkpoint.CodeDamaged) {
+		return nil, err.Error(), nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	changes, err = job.Compare(was, p.Canonical)
+	if errors.Is(err, job.ErrNoRevision) {
+		return nil, err.Error(), nil
+	}
+	return changes, "", err
+}
+
+func (v *Preview) compare(ctx context.Context, p *Program, t *tail) (err error) {
+	if t.before != nil {
+		v.Before = t.before.Revision
+	}
+	v.Changes, v.Unknown, err = p.changes(ctx, t)
+	return err
+}
+
+// consent refuses a job that has changed in a way that needs the user's word.
+func (p *Program) consent(ctx context.Context) error {
+	if p.env.AllowChanges {
+		return nil
+	}
+	t, err := p.lookAtTail(ctx)
+	if err != nil {
+		return err
+	}
+	changes, _, err := p.changes(ctx, t)
+	if err != nil {
+		return err
+	}
+	found := needConsent(changes)
+	if len(found) == 0 {
+		return nil
+	}
+	var words []string
+	for _, c := range found {
+		words = append(words, c.Path+": "+c.What)
+	}
+	return fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d: %s", t.before.Batch, strings.Join(words, "; ")),
+		"take the change back, give the job a checkpoint of its own, or accept it with `wasmill run --allow-changes`; `wasmill plan` shows all changes")
+}
+
+// wait finds what is left half-way.
+func (v *Preview) wait(ctx context.Context, g *engine.Graph, t *tail) error {
+	switch {
+	case t.torn != nil:
+		v.Waiting = &Waiting{Batch: t.torn.Batch, Words: "its record " + t.torn.File + " is torn: the next start asks the targets, and when " +
+			"none has published the batch it sets the record aside"}
+		return nil
+	case t.plan == nil:
+		return nil
+	case t.decision == nil:
+		v.Waiting = &Waiting{Batch: t.plan.Batch, Words: "planned, not decided: the next start drops what was staged and runs it again from the " +
+			"same plan, under the revision of this job file"}
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(t.decision.Targets)) {
+		o := t.decision.Targets[id]
+		if o.Last != t.decision.Batch {
+			continue
+		}
+		if !hasTarget(g, id) {
+			r, err := t.reader.Resolution(ctx, o.Last, id)
+			if err != nil {
+				return err
+			}
+			if r == nil || r.Action != checkpoint.Skip {
+				v.Gone = append(v.Gone, id)
+			}
+		}
+		if mark, noted := t.marks[id]; !noted || mark.Batch < o.Last {
+			v.waitFor(t, id)
+		}
+	}
+	return nil
+}
+
+func (v *Preview) waitFor(t *tail, target string) {
+	if v.Waiting == nil {
+		v.Waiting = &Waiting{Batch: t.decision.Batch, Words: "decided, maybe not published everywhere: the next start asks each target and publishes " +
+			"what is staged there; what is lost is run again under the revision that decided it, and must come to the same digests"}
+	}
+	v.Waiting.Targets = append(v.Waiting.Targets, target)
+}
+
+func hasTarget(g *engine.Graph, id string) bool {
+	for i := range g.Sinks {
+		if g.Sinks[i].Target.ID() == id {
+			return true
+		}
+	}
+	return false
+}
+
+// upcoming finds what the next batch reads: what its plan says, or what the sources have.
+func (v *Preview) upcoming(ctx context.Context, p *Program, t *tail) (err error) {
+	dir := func(string) (string, error) { return p.Job.Checkpoint + "/sources/0", nil }
+	if t.reader != nil {
+		dir = t.reader.SourceDir
+	}
+	sources, err := p.sources(p.Job, dir, true)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, s := range sources {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	from := t.plan
+	v.Planned = t.plan != nil && t.decision == nil
+	if t.plan != nil {
+		v.Batch = t.plan.Batch + 1
+	}
+	if v.Planned {
+		v.Batch, from = t.plan.Batch, t.prev
+	}
+	for i := range p.Job.Sources {
+		s := &p.Job.Sources[i]
+		u := Upcoming{Source: s.Name, From: from.Position(s.Name)}
+		if v.Planned {
+			u.To = t.plan.Position(s.Name)
+		} else if u.To, err = p.latest(ctx, sources[s.Name], s, u.From); err != nil {
+			return fmt.Errorf("source %s: %w", s.Name, err)
+		}
+		if m, ok := sources[s.Name].(source.Measurer); ok && u.To != (checkpoint.Position{}) {
+			if u.Extent, err = m.Measure(ctx, source.Range{From: u.From, To: u.To}); err != nil {
+				return fmt.Errorf("source %s: %w", s.Name, err)
+			}
+			u.Measured = true
+		}
+		v.Sources = append(v.Sources, u)
+	}
+	return nil
+}
+
+func (p *Program) latest(ctx context.Context, s source.Source, conf *job.Source, from checkpoint.Position) (checkpoint.Position, error) {
+	if p.Job.Trigger.AvailableNow {
+		if err := s.Freeze(ctx); err != nil {
+			return checkpoint.Position{}, err
+		}
+	}
+	return s.Latest(ctx, from, source.Limit{Records: conf.Batch.MaxRecords, Bytes: conf.Batch.MaxBytes})
+}
