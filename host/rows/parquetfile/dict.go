@@ -25,6 +25,7 @@ type dictionary struct {
 	fixed   []uint64 // by number, for fixed-size values
 	ends    []uint32 // byte values: number i is data[ends[i]:ends[i+1]]
 	data    []byte
+	recent  [64]uint32 // number + 1 of the last value with a given length and ends, or 0
 	kind    rows.Kind
 	size    int // bytes of a fixed-size value, 0 for byte values
 	plain   int // bytes of all values in PLAIN form
@@ -43,6 +44,7 @@ func (d *dictionary) build(from []Rows, col int) bool {
 		d.slots = make([]uint32, 1024)
 	}
 	clear(d.slots)
+	clear(d.recent[:])
 	d.plain = 0
 	for _, r := range from {
 		v := r.Table.Column(col)
@@ -128,7 +130,21 @@ func (d *dictionary) addBytes(v *rows.Vector, r Rows, at, n int) {
 	}
 }
 
+// findBytes looks first where the last value of this length and ends was found: a column of few words is then never hashed.
 func (d *dictionary) findBytes(b []byte) uint32 {
+	recent := &d.recent[0]
+	if len(b) > 0 {
+		recent = &d.recent[(len(b)*5^int(b[0])*3^int(b[len(b)-1]))&63]
+	}
+	if n := *recent; n > 0 && string(d.data[d.ends[n-1]:d.ends[n]]) == string(b) {
+		return n - 1
+	}
+	n := d.lookUp(b)
+	*recent = n + 1
+	return n
+}
+
+func (d *dictionary) lookUp(b []byte) uint32 {
 	h := xxh3.Hash(b)
 	mask := uint64(len(d.slots) - 1)
 	for s := h & mask; ; s = (s + 1) & mask {

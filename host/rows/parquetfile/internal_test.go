@@ -3,11 +3,14 @@ package parquetfile
 import (
 	"bytes"
 	"math/big"
+	"slices"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/encoding/rle"
 	"pgregory.net/rapid"
+
+	"github.com/wasmill/wasmill/host/rows"
 )
 
 func TestWideSize(t *testing.T) {
@@ -65,6 +68,22 @@ func TestLiteralFramesReadBack(t *testing.T) {
 		got, err := dec.DecodeAll(frame, nil)
 		if err != nil || !bytes.Equal(got, page) {
 			t.Fatalf("%d bytes came back as %d: %v", len(page), len(got), err)
+		}
+	})
+}
+
+// TestByteBounds compares the shortcuts with plain comparisons.
+func TestByteBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Map(rapid.StringMatching(`[ab\x00]{0,20}`), func(s string) []byte { return []byte(s) }), 1, 40).Draw(t, "values")
+		var s stats
+		s.reset(rows.Type{Kind: rows.Binary})
+		for _, v := range values {
+			s.bytes(v)
+		}
+		lo, hi := slices.MinFunc(values, bytes.Compare), slices.MaxFunc(values, bytes.Compare)
+		if !bytes.Equal(s.minB, lo) || !bytes.Equal(s.maxB, hi) {
+			t.Fatalf("%q to %q, want %q to %q", s.minB, s.maxB, lo, hi)
 		}
 	})
 }

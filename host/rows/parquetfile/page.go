@@ -140,6 +140,9 @@ func gather[T any](dst, src []T, valid []uint8, r Rows, at, n int) []T {
 
 func (p *pageBuffer) plainBytes(v *rows.Vector, r Rows, at, n int, s *stats) {
 	dst := p.values
+	if r.Index == nil {
+		dst = slices.Grow(dst, 4*n+int(v.Ends[at+n]-v.Ends[at]))
+	}
 	for k := at; k < at+n; k++ {
 		i := k
 		if r.Index != nil {

@@ -20,6 +20,9 @@ type stats struct {
 	minI, maxI int64
 	minF, maxF float64
 	minB, maxB []byte
+	// The first and second eight bytes of minB and maxB, big-endian and filled up with zeros: most values are seen to lie
+	// between by one comparison or two.
+	min8, max8, min16, max16 uint64
 }
 
 func (s *stats) reset(t rows.Type) {
@@ -63,7 +66,37 @@ func statFloats[T float64 | float32](s *stats, values []T) {
 	}
 }
 
+// prefix returns eight bytes of b from the given place on as a number, filled up with zeros. Where the prefixes of two
+// values differ, the values are in the same order.
+func prefix(b []byte, from int) uint64 {
+	if len(b) >= from+8 {
+		return binary.BigEndian.Uint64(b[from:])
+	}
+	var x uint64
+	for i := from; i < from+8; i++ {
+		x <<= 8
+		if i < len(b) {
+			x |= uint64(b[i])
+		}
+	}
+	return x
+}
+
 func (s *stats) bytes(b []byte) {
+	x := prefix(b, 0)
+	if s.min8 < x && x < s.max8 {
+		return
+	}
+	if x == s.min8 && x == s.max8 && s.any && len(b) >= 8 {
+		if y := prefix(b, 8); s.min16 < y && y < s.max16 {
+			return
+		}
+	}
+	s.widen(b)
+}
+
+// widen makes b part of the bounds.
+func (s *stats) widen(b []byte) {
 	switch {
 	case !s.any:
 		s.any = true
@@ -72,7 +105,11 @@ func (s *stats) bytes(b []byte) {
 		s.minB = append(s.minB[:0], b...)
 	case bytes.Compare(b, s.maxB) > 0:
 		s.maxB = append(s.maxB[:0], b...)
+	default:
+		return
 	}
+	s.min8, s.max8 = prefix(s.minB, 0), prefix(s.maxB, 0)
+	s.min16, s.max16 = prefix(s.minB, 8), prefix(s.maxB, 8)
 }
 
 // bounds returns the minimum and maximum in PLAIN form, and whether there are any to write.
