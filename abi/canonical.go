@@ -112,7 +112,7 @@ func canonicalObject(dst, v []byte, pos int) ([]byte, int, error) {
 
 // appendNumber appends a number: integers as written, others by the rules of ECMAScript's Number.toString.
 func appendNumber(dst, text []byte) ([]byte, error) {
-	if bytes.IndexAny(text, ".eE") < 0 {
+	if !bytes.ContainsAny(text, ".eE") {
 		if string(text) == "-0" {
 			text = text[1:]
 		}

@@ -54,9 +54,14 @@ func TestVectorsKeys(t *testing.T) {
 		value    string
 		pointers []string
 	}{
-		{`{"a":"x"}`, []string{"/a"}}, {`{"a":"\u00e9\n"}`, []string{"/a"}}, {`{"a":1.50}`, []string{"/a"}}, {`{"a":""}`, []string{"/a"}},
-		{`{"a":"x","b":false,"c":"\u0001\/\""}`, []string{"/a", "/b", "/c"}}, {`{"a":null}`, []string{"/a"}},
-		{`{"a":[1]}`, []string{"/a"}}, {`{"a":"x"}`, []string{"/a", "/b"}},
+		{`{"a":"x"}`, []string{"/a"}},
+		{`{"a":"\u00e9\n"}`, []string{"/a"}},
+		{`{"a":1.50}`, []string{"/a"}},
+		{`{"a":""}`, []string{"/a"}},
+		{`{"a":"x","b":false,"c":"\u0001\/\""}`, []string{"/a", "/b", "/c"}},
+		{`{"a":null}`, []string{"/a"}},
+		{`{"a":[1]}`, []string{"/a"}},
+		{`{"a":"x"}`, []string{"/a", "/b"}},
 	} {
 		v := object{"value": c.value, "pointers": c.pointers, "key": nil}
 		if key, ok := keyOf(t, c.value, c.pointers...); ok {
@@ -81,11 +86,25 @@ func TestVectorsTimes(t *testing.T) {
 		value string
 		unit  TimeUnit
 	}{
-		{`"2013-01-01T10:00:00Z"`, NoUnit}, {`"2013-01-01t10:00:00.1239999-05:30"`, NoUnit}, {`"1969-12-31T23:59:59.9995Z"`, NoUnit},
-		{`"0001-01-01T00:00:00Z"`, NoUnit}, {`"0001-01-01T00:00:00+00:01"`, NoUnit}, {`"9999-12-31T23:59:59.9999Z"`, NoUnit},
-		{`"2016-12-31T23:59:60Z"`, NoUnit}, {`"2013-01-01 10:00:00Z"`, NoUnit}, {`"2013-01-01"`, NoUnit}, {`"2013-02-29T00:00:00Z"`, NoUnit},
-		{`1357034400`, Seconds}, {`1357034400123`, Milliseconds}, {`-1`, Microseconds}, {`1357034400123456789`, Nanoseconds},
-		{`1357034400`, NoUnit}, {`1.5`, Seconds}, {`1e3`, Seconds}, {`253402300800`, Seconds}, {`null`, Seconds},
+		{`"2013-01-01T10:00:00Z"`, NoUnit},
+		{`"2013-01-01t10:00:00.1239999-05:30"`, NoUnit},
+		{`"1969-12-31T23:59:59.9995Z"`, NoUnit},
+		{`"0001-01-01T00:00:00Z"`, NoUnit},
+		{`"0001-01-01T00:00:00+00:01"`, NoUnit},
+		{`"9999-12-31T23:59:59.9999Z"`, NoUnit},
+		{`"2016-12-31T23:59:60Z"`, NoUnit},
+		{`"2013-01-01 10:00:00Z"`, NoUnit},
+		{`"2013-01-01"`, NoUnit},
+		{`"2013-02-29T00:00:00Z"`, NoUnit},
+		{`1357034400`, Seconds},
+		{`1357034400123`, Milliseconds},
+		{`-1`, Microseconds},
+		{`1357034400123456789`, Nanoseconds},
+		{`1357034400`, NoUnit},
+		{`1.5`, Seconds},
+		{`1e3`, Seconds},
+		{`253402300800`, Seconds},
+		{`null`, Seconds},
 	} {
 		fields := located(t, c.value, "")
 		v := object{"value": c.value, "unit": c.unit, "micros": nil}

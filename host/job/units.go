@@ -18,8 +18,15 @@ type unit struct {
 var (
 	durationUnits = [...]unit{{"d", day}, {"h", hour}, {"m", minute}, {"s", second}, {"ms", 1}}
 	sizeUnits     = [...]unit{
-		{"TiB", 1 << 40}, {"GiB", gib}, {"MiB", mib}, {"KiB", kib},
-		{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1},
+		{"TiB", 1 << 40},
+		{"GiB", gib},
+		{"MiB", mib},
+		{"KiB", kib},
+		{"TB", 1e12},
+		{"GB", 1e9},
+		{"MB", 1e6},
+		{"KB", 1e3},
+		{"B", 1},
 	}
 	quantity = regexp.MustCompile(`^([0-9]{1,18}(?:\.[0-9]{1,9})?)[ ]?([A-Za-z]{1,16})`)
 )

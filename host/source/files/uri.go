@@ -51,10 +51,7 @@ func escape(b *strings.Builder, c byte) {
 func fromURI(uri string) (string, error) {
 	path := uri
 	if rest, ok := strings.CutPrefix(path, "file:"); ok {
-		path = rest
-		if strings.HasPrefix(path, "//") {
-			path = path[2:]
-		}
+		path = strings.TrimPrefix(rest, "//")
 	}
 	if !strings.HasPrefix(path, "/") {
 		return "", errors.New("not an absolute path of this machine: " + uri)
