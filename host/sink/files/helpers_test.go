@@ -61,9 +61,13 @@ func newTarget(tb testing.TB, cfg files.Config) *files.Target {
 	return t
 }
 
+func owner(next checkpoint.BatchID) sink.Owner {
+	return sink.Owner{Query: query, Job: "test", Next: next}
+}
+
 func open(tb testing.TB, t *files.Target, next checkpoint.BatchID) sink.Published {
 	tb.Helper()
-	p, err := t.Open(context.Background(), sink.Owner{Query: query, Job: "test", Next: next})
+	p, err := t.Open(context.Background(), owner(next))
 	if err != nil {
 		tb.Fatal(err)
 	}
