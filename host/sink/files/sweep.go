@@ -168,8 +168,8 @@ func (t *Target) sweep(ctx context.Context, sealed checkpoint.BatchID, old time.
 	}); err != nil {
 		return err
 	}
-	if len(s.named) >= maxSweep {
-		return nil
+	if err := s.tempManifests(); err != nil || len(s.named) >= maxSweep {
+		return err
 	}
 	if err := s.walk(ctx, "", len(t.partition)); err != nil {
 		return err
@@ -188,6 +188,26 @@ type sweep struct {
 	sealed checkpoint.BatchID
 	old    time.Time
 	named  map[uint64]struct{} // hashes of relative paths that stay
+}
+
+var tempForm = regexp.MustCompile(`^\.([0-9]{1,18})-[0-9a-f]{8}\.tmp$`)
+
+// tempManifests removes manifest files under the names of attempts that a crash cut off.
+func (s *sweep) tempManifests() error {
+	infos, err := s.t.files.List(s.t.meta(""))
+	if err != nil {
+		return err
+	}
+	for _, i := range infos {
+		f := tempForm.FindStringSubmatch(i.Name)
+		if f == nil || parseID(f[1]) >= s.sealed || !i.ModTime.Before(s.old) {
+			continue
+		}
+		if err := s.t.removeIfThere(s.t.meta(i.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *sweep) name(uri string) error {

@@ -1,7 +1,9 @@
 package files_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +36,7 @@ func TestSweep(t *testing.T) {
 	}
 	orphans := []string{
 		"/out/part-00000-0c0ffee0-1-" + hash + ".c000.csv", "/out/p=a/part-00007-0c0ffee0-0-" + hash + ".c000.csv.gz",
-		"/out/_wasmill/1-00000001/part-00000",
+		"/out/_wasmill/1-00000001/part-00000", "/out/_spark_metadata/.1-00000001.tmp",
 	}
 	stay := []string{
 		"/out/p=a/part-00000-0c0ffee0-9-" + hash + ".c000.csv.gz", // above the sealed batch
@@ -42,9 +44,10 @@ func TestSweep(t *testing.T) {
 		"/out/p=a/part-00000-0c0ffee0-0-" + hash + ".csv.gz", "/out/p=a/notes.txt", "/out/other.csv",
 		"/out/p=a/sub=x/part-00000-0c0ffee0-0-" + hash + ".c000.csv.gz", // deeper than there are partitions
 		"/out/_wasmill/9-00000001/part-00000", "/out/_wasmill/mine/part-00000",
+		"/out/_spark_metadata/.2-00000001.tmp", "/out/_spark_metadata/_wasmill.json",
 	}
 	for _, name := range append(append([]string{}, orphans...), stay...) {
-		if err := durable.WriteFile(disk, name, []byte("x")); err != nil {
+		if err := durable.WriteFile(disk, name, []byte("x")); err != nil && !errors.Is(err, fs.ErrExist) {
 			t.Fatal(err)
 		}
 	}
