@@ -20,6 +20,11 @@ const (
 // errFindings ends a command that has printed what it found.
 var errFindings = errors.New("there are findings")
 
+// exitError ends a command whose child process has reported everything.
+type exitError struct{ code int }
+
+func (e *exitError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
+
 // usageError is a mistake in how a command was called.
 type usageError struct {
 	command string // "wasmill validate"
@@ -40,9 +45,11 @@ func Run(ctx context.Context, args []string, env Env) int {
 	if err == nil {
 		err = app.RunContext(ctx, args)
 	}
-	switch usage := (*usageError)(nil); {
+	switch usage, exit := (*usageError)(nil), (*exitError)(nil); {
 	case err == nil:
 		return ExitOK
+	case errors.As(err, &exit):
+		return exit.code
 	case errors.Is(err, errFindings):
 		return ExitFindings
 	case errors.As(err, &usage):
@@ -78,6 +85,7 @@ func commands(e *Env) []*ucli.Command {
 		planCommand(e),
 		replayCommand(e),
 		checkpointCommand(e),
+		transformCommand(e),
 		initCommand(e),
 		validateCommand(e),
 		versionCommand(e),

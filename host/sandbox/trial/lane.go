@@ -1,0 +1,141 @@
+package trial
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/sandbox"
+)
+
+// The pinned circumstances of every run: 2026-01-01T00:00:00Z.
+const trialTime = 1_767_225_600_000_000
+
+var trialSeed = [2]uint64{1, 2}
+
+// outcome is what one input came to.
+type outcome struct {
+	digest  [16]byte // of all that was emitted, in order
+	out     int64
+	letters int64
+	ports   [abi.MaxPorts]int64
+	failed  string // "" when it came to its end
+	trap    abi.TrapName
+	alloc   bool // it gave no memory for a frame
+	atEnd   bool // it failed in the last frame
+}
+
+func (o *outcome) counts(in int) string {
+	s := fmt.Sprintf("%d in, %d out", in, o.out)
+	if o.letters > 0 {
+		s += fmt.Sprintf(", %d set aside", o.letters)
+	}
+	return s
+}
+
+// lane is one run of one input.
+type lane struct {
+	outcome
+	hash xxh3.Hasher
+	one  abi.RecordDigest
+}
+
+// failRecord is the guest's word that it cannot process a record.
+type failRecord struct{ reason string }
+
+func (f *failRecord) Error() string { return f.reason }
+
+// run feeds the input through a fresh instance, chunk by chunk, and ends the lane.
+func (in *input) run(ctx context.Context, p sandbox.Program) (out outcome, err error) {
+	inst, err := p.New(ctx, sandbox.Lane{Seed: trialSeed, Time: trialTime})
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, inst.Close(ctx)) }()
+	l := &lane{}
+	chunk := uint32(0)
+	for from := 0; from < len(in.records) && l.failed == ""; chunk++ {
+		to := in.chunk(from)
+		if err := l.call(ctx, inst, chunk, 0, in.records[from:to], in.nfields); err != nil {
+			return out, err
+		}
+		from = to
+	}
+	if l.failed == "" {
+		if err := l.call(ctx, inst, chunk, abi.FlagLast, nil, 0); err != nil {
+			return out, err
+		}
+		l.atEnd = l.failed != ""
+	}
+	l.digest = l.hash.Sum128().Bytes()
+	return l.outcome, nil
+}
+
+// chunk returns the end of the chunk that begins with a record, as the host cuts them.
+func (in *input) chunk(from int) int {
+	size, to := 0, from
+	for to < len(in.records) && to-from < abi.MaxChunkRecords {
+		size += in.records[to].Size(in.nfields)
+		if size > abi.MaxChunkBytes && to > from {
+			break
+		}
+		to++
+	}
+	return to
+}
+
+// call hands over one frame. What the guest does wrong is kept; an error is the host's trouble.
+func (l *lane) call(ctx context.Context, inst sandbox.Instance, chunk uint32, flags uint16, recs []abi.Record, nfields int) error {
+	if chunk == 0 {
+		flags |= abi.FlagFirst
+	}
+	n := uint64(len(recs))
+	if flags&abi.FlagLast != 0 {
+		n = abi.MaxChunkRecords
+	}
+	h := abi.FrameHeader{
+		Flags: flags, BatchTime: trialTime, Seed: trialSeed, Chunk: chunk, Fuel: abi.DefaultFuelCall + n*abi.DefaultFuelChunk,
+	}
+	err := inst.Call(ctx, sandbox.Call{Header: h, Records: recs, NFields: nfields}, l.emit)
+	var failure *sandbox.Failure
+	var fail *failRecord
+	switch {
+	case err == nil:
+	case errors.As(err, &fail):
+		l.failed = "it says that it cannot process the record: " + fail.reason
+	case errors.As(err, &failure):
+		l.failed, l.trap = failure.Error(), failure.Trap
+	case errors.Is(err, sandbox.ErrAlloc):
+		l.failed, l.alloc = err.Error(), true
+	default:
+		return err
+	}
+	return nil
+}
+
+// emit digests one emitted record, whose form and origin the sandbox has checked.
+func (l *lane) emit(r *abi.Record) error {
+	var head [9]byte
+	head[0] = byte(r.Kind)
+	binary.LittleEndian.PutUint32(head[1:], uint32(r.Partition))
+	binary.LittleEndian.PutUint32(head[5:], r.Index)
+	_, _ = l.hash.Write(head[:]) // never fails
+	l.one.Reset()
+	l.one.Add(r)
+	sum := l.one.Sum()
+	_, _ = l.hash.Write(sum[:])
+	switch r.Kind {
+	case abi.KindRecord:
+		l.out++
+		l.ports[r.Port]++
+	case abi.KindFail:
+		return &failRecord{string(r.Value)}
+	default:
+		l.letters++
+	}
+	return nil
+}
