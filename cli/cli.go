@@ -91,6 +91,7 @@ func commands(e *Env) []*ucli.Command {
 		versionCommand(e),
 		completionCommand(e),
 		completeCommand(e),
+		checkCommand(e),
 	}
 }
 

@@ -9,17 +9,9 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/wasmill/wasmill/abi"
-	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/pipeline"
 	"github.com/wasmill/wasmill/host/sandbox"
-	"github.com/wasmill/wasmill/host/sandbox/trial"
-)
-
-// Codes of `transform check`.
-const (
-	CodeConfigJSON = "transform.config" // --config is no JSON object
-	CodeStuck      = "transform.stuck"  // the module does not return
 )
 
 func transformCommand(e *Env) *ucli.Command {
@@ -35,12 +27,9 @@ func transformCommand(e *Env) *ucli.Command {
 			{
 				Name: "check", Usage: "start a module and feed it records of every kind, twice and on two engines", ArgsUsage: "MODULE.wasm",
 				Description: "Looks whether it keeps to the contract, comes to the same every time, and takes odd records. Exits with 3 when a check fails.",
-				Flags: append(engineFlags()[:1:1], outputFlag(),
-					&ucli.StringFlag{Name: "config", Value: "{}", Usage: "the transform's config, a JSON `OBJECT`, or @FILE"},
-					&ucli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "how long it may take in all"},
-					&ucli.BoolFlag{Name: hereFlag, Hidden: true},
-				),
-				Action: func(c *ucli.Context) error { return e.check(c) },
+				Flags: append(checkFlags(),
+					&ucli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "how long it may take in all"}),
+				Action: func(c *ucli.Context) error { return e.checkApart(c) },
 			},
 		},
 		Action: func(c *ucli.Context) error {
@@ -185,67 +174,4 @@ func (s *moduleShown) page() *page {
 		p.line("export %s", x)
 	}
 	return p
-}
-
-// checkShown is what check prints as JSON.
-type checkShown struct {
-	Module string        `json:"module"`
-	Digest string        `json:"digest"`
-	OK     bool          `json:"ok"`
-	Checks []trial.Check `json:"checks"`
-}
-
-func (e *Env) check(c *ucli.Context) error {
-	output, err := outputOf(c)
-	if err != nil {
-		return err
-	}
-	b, err := e.moduleOf(c)
-	if err != nil {
-		return err
-	}
-	config, err := e.configOf(c)
-	if err != nil {
-		return err
-	}
-	if !c.Bool(hereFlag) {
-		return e.checkApart(c, output, config)
-	}
-	r, err := e.try(c, b, trial.Options{Config: config})
-	if err != nil {
-		return err
-	}
-	shown := &checkShown{Module: b.Name, Digest: r.Info.Digest, OK: r.OK(), Checks: r.Checks}
-	if output == outputJSON {
-		err = e.printJSON(shown)
-	} else {
-		p := &page{}
-		for _, check := range r.Checks {
-			p.row(check.Outcome, check.Name, check.Detail)
-		}
-		err = p.print(e.Stdout)
-	}
-	if err == nil && !r.OK() {
-		return errFindings
-	}
-	return err
-}
-
-// configOf is the config that the module starts with, as canonical JSON.
-func (e *Env) configOf(c *ucli.Context) ([]byte, error) {
-	text := []byte(c.String("config"))
-	if len(text) > 0 && text[0] == '@' {
-		var err error
-		if text, err = durable.ReadFile(e.Files, string(text[1:]), maxJobFile); err != nil {
-			return nil, fault.New(CodeConfigJSON, c.String("config")[1:], fmt.Errorf("read the config: %w", err), "name a file that you may read")
-		}
-	}
-	canonical, err := abi.CanonicalJSON(text)
-	if err == nil && (len(canonical) == 0 || canonical[0] != '{') {
-		err = errors.New("it is no object")
-	}
-	if err != nil {
-		return nil, fault.New(CodeConfigJSON, "--config", err, `write a JSON object, such as '{"minDistance":100}'`)
-	}
-	return canonical, nil
 }

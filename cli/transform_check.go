@@ -9,23 +9,50 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sandbox"
 	"github.com/wasmill/wasmill/host/sandbox/trial"
 )
 
-// hereFlag makes `transform check` run the module in this process.
-const hereFlag = "here"
+// Codes of `transform check`.
+const (
+	CodeConfigJSON = "transform.config" // --config is no JSON object
+	CodeStuck      = "transform.stuck"  // the module does not return
+)
+
+// checkName is the hidden verb that the child process of `transform check` runs.
+const checkName = "__check"
+
+// checkFlags are those of the check, in the child process as well.
+func checkFlags() []ucli.Flag {
+	return append(engineFlags()[:1:1], outputFlag(),
+		&ucli.StringFlag{Name: "config", Value: "{}", Usage: "the transform's config, a JSON `OBJECT`, or @FILE"})
+}
+
+func checkCommand(e *Env) *ucli.Command {
+	return &ucli.Command{
+		Name: checkName, Hidden: true, HideHelp: true, Flags: checkFlags(), Usage: "check a module in this process",
+		Action: func(c *ucli.Context) error { return e.check(c) },
+	}
+}
 
 // checkApart runs the check in a child process: a module that does not return cannot be stopped in any other way.
-func (e *Env) checkApart(c *ucli.Context, output string, config []byte) error {
+func (e *Env) checkApart(c *ucli.Context) error {
+	if c.NArg() != 1 {
+		return usagef(c, "one module, not %d arguments", c.NArg())
+	}
+	if _, err := outputOf(c); err != nil {
+		return err
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the program to run the module apart: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "transform", "check", "--"+hereFlag, "--output", output, "--config", string(config),
+	cmd := exec.CommandContext(ctx, program, checkName, "--output", c.String("output"), "--config", c.String("config"),
 		"--cache", c.String("cache"), "--", c.Args().First())
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr
@@ -41,6 +68,66 @@ func (e *Env) checkApart(c *ucli.Context, output string, config []byte) error {
 		return fmt.Errorf("run the module apart: %w", err)
 	}
 	return nil
+}
+
+// checkShown is what check prints as JSON.
+type checkShown struct {
+	Module string        `json:"module"`
+	Digest string        `json:"digest"`
+	OK     bool          `json:"ok"`
+	Checks []trial.Check `json:"checks"`
+}
+
+func (e *Env) check(c *ucli.Context) error {
+	output, err := outputOf(c)
+	if err != nil {
+		return err
+	}
+	b, err := e.moduleOf(c)
+	if err != nil {
+		return err
+	}
+	config, err := e.configOf(c)
+	if err != nil {
+		return err
+	}
+	r, err := e.try(c, b, trial.Options{Config: config})
+	if err != nil {
+		return err
+	}
+	shown := &checkShown{Module: b.Name, Digest: r.Info.Digest, OK: r.OK(), Checks: r.Checks}
+	if output == outputJSON {
+		err = e.printJSON(shown)
+	} else {
+		p := &page{}
+		for _, check := range r.Checks {
+			p.row(check.Outcome, check.Name, check.Detail)
+		}
+		err = p.print(e.Stdout)
+	}
+	if err == nil && !r.OK() {
+		return errFindings
+	}
+	return err
+}
+
+// configOf is the config that the module starts with, as canonical JSON.
+func (e *Env) configOf(c *ucli.Context) ([]byte, error) {
+	text := []byte(c.String("config"))
+	if len(text) > 0 && text[0] == '@' {
+		var err error
+		if text, err = durable.ReadFile(e.Files, string(text[1:]), maxJobFile); err != nil {
+			return nil, fault.New(CodeConfigJSON, c.String("config")[1:], fmt.Errorf("read the config: %w", err), "name a file that you may read")
+		}
+	}
+	canonical, err := abi.CanonicalJSON(text)
+	if err == nil && (len(canonical) == 0 || canonical[0] != '{') {
+		err = errors.New("it is no object")
+	}
+	if err != nil {
+		return nil, fault.New(CodeConfigJSON, "--config", err, `write a JSON object, such as '{"minDistance":100}'`)
+	}
+	return canonical, nil
 }
 
 // try tries the module on the compiler, as far as the machine has it, and on the interpreter.
