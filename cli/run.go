@@ -139,7 +139,7 @@ func (e *Env) run(c *ucli.Context) (err error) {
 	}
 	defer r.close()
 	penv := e.pipelineEnv(c, eng, log)
-	penv.Events = r.events(ctx)
+	penv.Events, penv.AllowChanges = r.events(ctx), c.Bool("allow-changes")
 	if tap := failpoints(e, penv.Events); tap != nil {
 		penv.Files = tap(penv.Files)
 	}
