@@ -6,6 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/.." && pwd)
 lang=${1:-all}
 out=${2:-$here}
+all='clean f1'
 
 missing() {
 	echo "build.sh: $1 is missing: $2" >&2
@@ -14,7 +15,7 @@ missing() {
 
 build_go() {
 	command -v go >/dev/null || missing go "install Go 1.26"
-	for t in clean f1; do
+	for t in $all; do
 		mkdir -p "$out/$t"
 		(cd "$here/$t/go" && GOFLAGS= GOWORK=off GOOS=wasip1 GOARCH=wasm GOWASM= go build -buildmode=c-shared -trimpath -buildvcs=false -ldflags='-s -w -buildid=' -o "$out/$t/$t-go.wasm" .)
 		cp "$here/$t/go/manifest.json" "$out/$t/$t-go.wasm.json"
@@ -28,18 +29,38 @@ build_rust() {
 	command -v "$linker" >/dev/null || missing "$linker" "Debian: apt-get install lld-19, or set WASMILL_WASM_LD"
 	bin=$(dirname "$cargo")
 	std=$("$bin/rustc" --print sysroot)/lib/rustlib/src/rust
-	[ -d "$std/library" ] || missing "the source of Rust's standard library" "Debian: apt-get install rust-web-src"
+	[ -d "$std/library/vendor" ] || missing "the source of Rust's standard library" "Debian: apt-get install rust-web-src"
 	target=${CARGO_TARGET_DIR:-$root/abi/sdk/rust/target}
-	for t in clean f1; do
+	# One workspace in a folder of its own: cargo hashes where crates lie outside of the workspace, and the hashes order
+	# the functions of a module.
+	work=$(mktemp -d)
+	trap 'rm -rf "$work"' EXIT
+	copy abi/sdk/rust
+	for t in $all; do copy "transforms/$t/rust"; done
+	cat >"$work/Cargo.toml" <<-EOF
+		[workspace]
+		resolver = "3"
+		members = ["abi/sdk/rust", "transforms/*/rust"]
+		$(sed -n '/^\[profile.release\]/,$p' "$here/clean/rust/Cargo.toml")
+	EOF
+	(
+		cd "$work"
+		PATH="$bin:$PATH" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$target" CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER="$linker" \
+			RUSTFLAGS="--remap-path-prefix=$(readlink -f "$std")=/rust --remap-path-prefix=$std=/rust" \
+			"$cargo" build --quiet --offline --release --workspace --target wasm32-unknown-unknown -Z build-std=std,panic_abort \
+			--config 'source.crates-io.replace-with="std"' --config "source.std.directory=\"$std/library/vendor\""
+	)
+	for t in $all; do
 		mkdir -p "$out/$t"
-		(
-			cd "$here/$t/rust"
-			PATH="$bin:$PATH" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$target" CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER="$linker" \
-				RUSTFLAGS="--remap-path-prefix=$root=/wasmill --remap-path-prefix=$(readlink -f "$std")=/rust --remap-path-prefix=$std=/rust" \
-				"$cargo" build --quiet --offline --release --config 'source.crates-io.replace-with="std"' --config "source.std.directory=\"$std/library/vendor\"" \
-				 --target wasm32-unknown-unknown -Z build-std=std,panic_abort
-		)
 		cp "$target/wasm32-unknown-unknown/release/$t.wasm" "$out/$t/$t.wasm"
+	done
+}
+
+# copy brings a crate into the workspace: its manifests, words and sources.
+copy() {
+	mkdir -p "$work/$1"
+	for f in Cargo.toml README.md manifest.json src; do
+		if [ -e "$root/$1/$f" ]; then cp -R "$root/$1/$f" "$work/$1/"; fi
 	done
 }
 

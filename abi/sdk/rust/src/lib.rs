@@ -19,9 +19,9 @@ mod value;
 
 pub use guest::Transform;
 pub use host::{Level, log};
+pub use json::ToJson;
 pub use manifest::{Field, Port};
 pub use num::{Decimal, div_round, parse_int, parse_scaled};
-pub use json::ToJson;
 pub use object::{List, Object};
 pub use out::{Draft, Out};
 pub use record::{Batch, Input, Record};

@@ -38,17 +38,7 @@ impl Out {
             headers: [Entry::EMPTY; raw::MAX_HEADERS],
             own_key: false,
             own_headers: false,
-            batch: Batch {
-                id: 0,
-                time: 0,
-                late_watermark: 0,
-                watermark: 0,
-                seed: [0; 2],
-                lane: 0,
-                chunk: 0,
-                first: false,
-                last: false,
-            },
+            batch: Batch { id: 0, time: 0, late_watermark: 0, watermark: 0, seed: [0; 2], lane: 0, chunk: 0, first: false, last: false },
         }
     }
 
@@ -197,8 +187,8 @@ impl Out {
 /// A JSON object's text up to its last member, blanks cut.
 #[inline]
 fn open(text: &[u8]) -> Option<&[u8]> {
-    let end = text.trim_ascii_end().strip_suffix(b"}")?;
-    text.trim_ascii_start().starts_with(b"{").then_some(end.trim_ascii_end())
+    let text = text.trim_ascii().strip_suffix(b"}")?;
+    text.starts_with(b"{").then_some(text.trim_ascii_end())
 }
 
 /// The longest beginning of at most `max` bytes that ends at a character.

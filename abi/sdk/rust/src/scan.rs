@@ -64,7 +64,7 @@ fn skip_nested(b: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0usize;
     loop {
         while let Some(w) = word(b, at) {
-            let folded = w | ONES * 0x20;
+            let folded = w | (ONES * 0x20);
             let hit = equal(w, b'"') | equal(folded, b'{') | equal(folded, b'}');
             if hit != 0 {
                 at += hit.trailing_zeros() as usize / 8;

@@ -1,0 +1,99 @@
+package transforms
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// Toolchains that built the committed modules.
+const (
+	builtByGo   = "go1.26.8"
+	builtByRust = "rustc 1.96.0 (ac68faa20 2026-05-25)"
+)
+
+// transformsBuilt are the transforms that build.sh builds.
+var transformsBuilt = []string{"clean", "f1"}
+
+func TestGoSourcesBuildToTheCommittedModules(t *testing.T) {
+	if runtime.Version() != builtByGo {
+		t.Skipf("the committed modules were built by %s, this is %s: another compiler writes other bytes", builtByGo, runtime.Version())
+	}
+	rebuild(t, "go", "-go.wasm", "-go.wasm.json")
+}
+
+func TestRustSourcesBuildToTheCommittedModules(t *testing.T) {
+	if os.Getenv("WASMILL_REAL") != "1" {
+		t.Skip("WASMILL_REAL is not 1: this needs a Rust toolchain")
+	}
+	rustc := filepath.Join(filepath.Dir(cargo()), "rustc")
+	version, err := exec.Command(rustc, "--version").Output()
+	if err != nil {
+		t.Skipf("no Rust toolchain beside %s: %v", cargo(), err)
+	}
+	if !strings.HasPrefix(string(version), builtByRust) {
+		t.Skipf("the committed modules were built by %s, this is %s: another compiler writes other bytes", builtByRust, version)
+	}
+	rebuild(t, "rust", ".wasm")
+}
+
+// cargo is the one that build.sh uses.
+func cargo() string {
+	if c := os.Getenv("WASMILL_CARGO"); c != "" {
+		return c
+	}
+	return "/usr/bin/cargo"
+}
+
+// rebuild runs build.sh for one language and compares what it made with what is committed.
+func rebuild(t *testing.T, lang string, suffixes ...string) {
+	t.Helper()
+	out := t.TempDir()
+	if text, err := exec.Command("./build.sh", lang, out).CombinedOutput(); err != nil {
+		t.Fatalf("build.sh %s: %v\n%s", lang, err, text)
+	}
+	for _, name := range transformsBuilt {
+		for _, suffix := range suffixes {
+			file := filepath.Join(name, name+suffix)
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(filepath.Join(out, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s is not what its source builds to (%d bytes, built %d): run transforms/build.sh %s", file, len(want), len(got), lang)
+			}
+		}
+	}
+}
+
+// TestOneManifest: each language has the manifest beside its source, and it is the same one.
+func TestOneManifest(t *testing.T) {
+	for _, name := range transformsBuilt {
+		a, err := os.ReadFile(filepath.Join(name, "go", "manifest.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(name, "rust", "manifest.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s: the manifests of go and rust differ", name)
+		}
+		wasm, err := os.ReadFile(filepath.Join(name, name+".wasm"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(wasm, append([]byte("\x07wasmill"), a...)) {
+			t.Errorf("%s.wasm has no section with this manifest", name)
+		}
+	}
+}
