@@ -22,8 +22,13 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(env *testscript.Env) error {
+			env.Values[runningKey{}] = map[string]*running{}
+			return scriptSetup(env)
+		},
+		Condition: scriptCondition,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits,
+			"exits": exits, "start": start, "stop": stop, "shorten": shorten, "snapshot": snapshot, "mount": mount,
 		},
 	})
 }
