@@ -43,6 +43,7 @@ func TestClean(t *testing.T) {
 		{"an exponent", `{"origin":"A","dep_time":1,"flight":1e3}`, dead(0, "/flight is not a 64-bit integer: 1e3")},
 		{"too large", `{"origin":"A","dep_time":1,"dep_delay":9223372036854775808}`, dead(0, "/dep_delay is not a 64-bit integer: 9223372036854775808")},
 		{"gain overflows", `{"origin":"A","dep_time":1,"dep_delay":-9223372036854775808,"arr_delay":1}`, dead(3, "gain is out of range")},
+		{"no gain, no overflow", `{"origin":"A","dep_time":1,"arr_delay":-9223372036854775808}`, out{Value: `{"carrier":null,"flight":null,"tailnum":null,"origin":"A","dest":null,"time_hour":null,"dep_delay":null,"arr_delay":-9223372036854775808,"gain":null,"mph":null,"late":false}`}},
 		{"mph overflows", `{"origin":"A","dep_time":1,"distance":9223372036854775807,"air_time":1}`, dead(4, "mph is out of range")},
 	}
 	for lang, module := range builds("clean") {
@@ -71,7 +72,7 @@ func flights(tb testing.TB) []string {
 	tb.Helper()
 	dir := os.Getenv("WASMILL_FLIGHTS")
 	if dir == "" {
-		dir = filepath.Join("..", "examples", "flights", "flights")
+		dir = filepath.Join("..", "examples", "flights", "data")
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
 	if err != nil {

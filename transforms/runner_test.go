@@ -30,6 +30,7 @@ type guest struct {
 	recs    []abi.Record
 	lane    uint32 // records handed over so far
 	inCall  bool
+	deaf    bool // emit does nothing, to time the guest alone
 	stack   [2]uint64
 	failure error
 }
@@ -114,6 +115,9 @@ func (g *guest) room(tb testing.TB, n int) uint32 {
 func (g *guest) emit(_ context.Context, _ api.Module, ptr, count, stride uint32) {
 	if !g.inCall {
 		panic("emit outside wasmill_batch")
+	}
+	if g.deaf {
+		return
 	}
 	err := abi.ReadOutput(g.memory(), ptr, count, stride, &g.rules, func(r *abi.Record) error {
 		if r.Index != abi.NoIndex && r.Index >= g.lane {

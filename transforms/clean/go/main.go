@@ -41,7 +41,7 @@ func clean(r *wasmill.Record, out *wasmill.Out) error {
 		return out.Pass(r, cancelled)
 	}
 	dep, arr := r.Int(depDelay), r.Int(arrDelay)
-	gain, ok := wasmill.Sub(dep.N, arr.N)
+	gain, ok := difference(dep, arr)
 	if !ok {
 		return badGain
 	}
@@ -58,10 +58,19 @@ func clean(r *wasmill.Record, out *wasmill.Out) error {
 	o.Value("time_hour", r.Text(timeHour))
 	o.Int("dep_delay", dep)
 	o.Int("arr_delay", arr)
-	o.Int("gain", wasmill.Int{N: gain, Valid: dep.Valid && arr.Valid})
+	o.Int("gain", gain)
 	o.Decimal("mph", mph, 1)
 	o.Bool("late", wasmill.Bool{B: arr.N >= 15, Valid: arr.Valid})
 	return o.Emit(flights)
+}
+
+// difference is a - b; null when either is, false when it is too large.
+func difference(a, b wasmill.Int) (wasmill.Int, bool) {
+	if !a.Valid || !b.Valid {
+		return wasmill.Int{}, true
+	}
+	n, ok := wasmill.Sub(a.N, b.N)
+	return wasmill.IntOf(n), ok
 }
 
 // speed is miles an hour in tenths; null when it cannot be known, false when it is too large.

@@ -22,6 +22,15 @@ impl Field {
     }
 }
 
+/// Names several fields of the manifest's first input: `fields! { MANIFEST, ORIGIN = "/origin", DEST = "/dest" }` declares the
+/// constants `ORIGIN` and `DEST`, each as by [`Field::of`].
+#[macro_export]
+macro_rules! fields {
+    ($manifest:expr, $($name:ident = $pointer:literal),+ $(,)?) => {
+        $(const $name: $crate::Field = $crate::Field::of($manifest, $pointer);)+
+    };
+}
+
 /// A declared output: its position among the manifest's `outputs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port(pub(crate) u16);

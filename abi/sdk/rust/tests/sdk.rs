@@ -9,8 +9,7 @@ const MANIFEST: &str = r#"{"abi": 1, "name": "t", "version": "1",
 const OUT: Port = Port::of(MANIFEST, "out");
 const OTHER: Port = Port::of(MANIFEST, "other");
 const S: Field = Field::of(MANIFEST, "/s");
-const N: Field = Field::of(MANIFEST, "/n");
-const B: Field = Field::of(MANIFEST, "/b");
+wasmill::fields! { MANIFEST, N = "/n", B = "/b" }
 const SLASH: Field = Field::of(MANIFEST, "/x~1y");
 const ELEMENT: Field = Field::of(MANIFEST, "/list/1");
 const SECOND: Field = Field::of_input(MANIFEST, 1, "/second");

@@ -1,22 +1,13 @@
 //! From a raw flight to what is asked of it: on time or late, how much was gained in the air, how fast.
 
-use wasmill::{Decimal, Field, Out, Port, Record, Result, dead_letter, div_round};
+use wasmill::{Decimal, Out, Port, Record, Result, dead_letter, div_round};
 
 const MANIFEST: &str = include_str!("../manifest.json");
 const FLIGHTS: Port = Port::of(MANIFEST, "flights");
 const CANCELLED: Port = Port::of(MANIFEST, "cancelled");
-const DEP_TIME: Field = Field::of(MANIFEST, "/dep_time");
-const ORIGIN: Field = Field::of(MANIFEST, "/origin");
-const DEP_DELAY: Field = Field::of(MANIFEST, "/dep_delay");
-const ARR_DELAY: Field = Field::of(MANIFEST, "/arr_delay");
-const DISTANCE: Field = Field::of(MANIFEST, "/distance");
-const AIR_TIME: Field = Field::of(MANIFEST, "/air_time");
-const FLIGHT: Field = Field::of(MANIFEST, "/flight");
-const CARRIER: Field = Field::of(MANIFEST, "/carrier");
-const TAILNUM: Field = Field::of(MANIFEST, "/tailnum");
-const DEST: Field = Field::of(MANIFEST, "/dest");
-const TIME_HOUR: Field = Field::of(MANIFEST, "/time_hour");
 
+wasmill::fields! { MANIFEST, DEP_TIME = "/dep_time", DEP_DELAY = "/dep_delay", ARR_DELAY = "/arr_delay", DISTANCE = "/distance", AIR_TIME = "/air_time" }
+wasmill::fields! { MANIFEST, CARRIER = "/carrier", FLIGHT = "/flight", TAILNUM = "/tailnum", ORIGIN = "/origin", DEST = "/dest", TIME_HOUR = "/time_hour" }
 wasmill::transform!(MANIFEST, clean);
 
 fn clean(r: Record<'_>, out: &mut Out) -> Result {
