@@ -25,14 +25,11 @@ type guest struct {
 	rules   abi.OutputRules
 	visit   func(*abi.Record)
 	log     []string
-	buf     []byte
 	fields  []abi.Field
-	recs    []abi.Record
 	lane    uint32 // records handed over so far
 	inCall  bool
 	deaf    bool // emit does nothing, to time the guest alone
 	stack   [2]uint64
-	failure error
 }
 
 func (g *guest) memory() []byte {
