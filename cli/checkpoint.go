@@ -26,7 +26,7 @@ func checkpointCommand(e *Env) *ucli.Command {
 		Subcommands: []*ucli.Command{
 			{
 				Name: "show", Usage: "show where a checkpoint stands", ArgsUsage: checkpointPlace,
-				Description: where + "\nReads Spark's checkpoints too. The job may be running.",
+				Description: where + "\nReads Spark's checkpoints too. The job may be running. Exits with 3 when something is wrong at first sight.",
 				Flags:       []ucli.Flag{outputFlag()},
 				Action:      func(c *ucli.Context) error { return e.checkpointShow(c) },
 			},
@@ -100,9 +100,14 @@ func (e *Env) checkpointShow(c *ucli.Context) error {
 		return err
 	}
 	if output == outputJSON {
-		return e.printJSON(s)
+		err = e.printJSON(s)
+	} else {
+		err = summaryPage(at.dir, s).print(e.Stdout)
 	}
-	return summaryPage(at.dir, s).print(e.Stdout)
+	if err == nil && s.Standing == checkpoint.Broken {
+		return errFindings
+	}
+	return err
 }
 
 func summaryPage(dir string, s *checkpoint.Summary) *page {
@@ -144,7 +149,6 @@ func summaryPage(dir string, s *checkpoint.Summary) *page {
 		p.line("set aside: %s", strings.Join(s.Superseded, ", "))
 	}
 	if len(s.Findings) > 0 {
-		p.line("")
 		findingRows(p, s.Findings)
 		p.line("`wasmill checkpoint verify` reads everything and says what can be done.")
 	}

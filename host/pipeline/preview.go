@@ -184,7 +184,7 @@ func (p *Program) consent(ctx context.Context) error {
 func (v *Preview) wait(ctx context.Context, g *engine.Graph, t *tail) error {
 	switch {
 	case t.torn != nil:
-		v.Waiting = &Waiting{Batch: t.torn.Batch, Words: "its record " + t.torn.File + " is torn: the next start asks the targets, and when " +
+		v.Waiting = &Waiting{Batch: t.torn.Batch, Words: "torn, in " + t.torn.File + ": the next start asks the targets, and when " +
 			"none has published the batch it sets the record aside"}
 		return nil
 	case t.plan == nil:
