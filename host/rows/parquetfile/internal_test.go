@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
-	"github.com/klauspost/compress/zstd"
-	"github.com/parquet-go/parquet-go/encoding/rle"
 	"pgregory.net/rapid"
 
 	"github.com/wasmill/wasmill/host/rows"
@@ -23,67 +23,76 @@ func TestWideSize(t *testing.T) {
 	}
 }
 
-// TestHybridReadsBack lets another implementation decode runs and packed groups.
-func TestHybridReadsBack(t *testing.T) {
+// TestNextValues: what stands for all values with a prefix is above them, short, and text where they are.
+func TestNextValues(t *testing.T) {
+	runes := rapid.OneOf(rapid.Rune(), rapid.SampledFrom([]rune{'a', 0x7f, 0x7ff, 0xd7ff, 0xffff, utf8.MaxRune}))
 	rapid.Check(t, func(t *rapid.T) {
-		width := rapid.IntRange(1, 17).Draw(t, "width")
-		var values []uint32
-		for range rapid.IntRange(1, 12).Draw(t, "runs") {
-			v := uint32(rapid.IntRange(0, 1<<width-1).Draw(t, "value"))
-			for range rapid.IntRange(1, 40).Draw(t, "length") {
-				values = append(values, v)
+		text := []byte(string(rapid.SliceOfN(runes, maxBound, 3*maxBound).Draw(t, "text")))
+		raw := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 'a', 0x80, 0xff}), maxBound+1, 3*maxBound).Draw(t, "bytes")
+		text = append(text, text...)
+		for _, c := range []struct {
+			value []byte
+			next  func([]byte) []byte
+		}{{text, nextText}, {raw, nextBytes}} {
+			lo := cutText(c.value)
+			hi := c.next(lo)
+			if len(lo) > maxBound || !bytes.HasPrefix(c.value, lo) || hi != nil && (len(hi) > maxBound || bytes.Compare(hi, c.value) <= 0) {
+				t.Fatalf("%q is to lie between %q and %q", c.value, lo, hi)
 			}
 		}
-		enc := rle.Encoding{BitWidth: width}
-		got, err := enc.DecodeInt32(nil, appendHybrid(nil, values, width))
-		if err != nil || len(got) < len(values) {
-			t.Fatalf("%v, %d of %d values", err, len(got), len(values))
-		}
-		for i, v := range values {
-			if got[i] != int32(v) {
-				t.Fatalf("value %d is %d, want %d", i, got[i], v)
-			}
+		if lo := cutText(text); !utf8.Valid(lo) || !utf8.Valid(nextText(lo)) || len(lo) < maxBound-utf8.UTFMax {
+			t.Fatalf("%q was cut to %q", text, lo)
 		}
 	})
+	for _, top := range []string{strings.Repeat("\U0010ffff", 16), ""} {
+		if got := nextText([]byte(top)); got != nil {
+			t.Errorf("%q is above %q", got, top)
+		}
+	}
+	if got := nextBytes(bytes.Repeat([]byte{0xff}, 9)); got != nil {
+		t.Errorf("%x is above all", got)
+	}
 }
 
-func TestLiteralFramesReadBack(t *testing.T) {
-	dec, err := zstd.NewReader(nil)
+func TestWhichColumnsGetADictionary(t *testing.T) {
+	schema, err := rows.NewSchema([]rows.Column{
+		{Name: "few", Type: rows.Type{Kind: rows.String}}, {Name: "many", Type: rows.Type{Kind: rows.String}},
+		{Name: "half", Type: rows.Type{Kind: rows.String}}, {Name: "long", Type: rows.Type{Kind: rows.String}},
+		{Name: "raw", Type: rows.Type{Kind: rows.Binary}}, {Name: "n", Type: rows.Type{Kind: rows.Int32}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer dec.Close()
-	c, err := newCompressor(Zstd)
-	if err != nil {
-		t.Fatal(err)
+	table := func(n int) *rows.Table {
+		tab := rows.NewTable(schema)
+		for i := range n {
+			long := "x"
+			if i == n-1 {
+				long = strings.Repeat("x", maxBound+1)
+			}
+			row := `{"few":"a","many":"` + big.NewInt(int64(i)).String() + `","half":"` + big.NewInt(int64(i/2)).String() +
+				`","long":"` + long + `","raw":"AAAA","n":1}`
+			if err := tab.Append([]byte(row)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return tab
 	}
-	rapid.Check(t, func(t *rapid.T) {
-		unit := rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, "unit")
-		page := bytes.Repeat(unit, rapid.IntRange(1, 9000).Draw(t, "times"))
-		page = append(page, rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "tail")...)
-		frame, err := c.appendLiterals(nil, page)
-		if err != nil {
-			t.Fatal(err)
+	all := []int{0, 1, 2, 3, 4, 5}
+	for name, c := range map[string]struct {
+		from []Rows
+		want []byte
+	}{
+		"none":      {nil, []byte{0, 0, 0, 0, 0, 0}},
+		"too few":   {[]Rows{{Table: table(sampleLeast - 1)}}, []byte{0, 0, 0, 0, 0, 0}},
+		"enough":    {[]Rows{{Table: table(sampleLeast)}}, []byte{1, 0, 1, 0, 0, 0}},
+		"many":      {[]Rows{{Table: table(3 * sampleMost)}}, []byte{1, 0, 1, 0, 0, 0}},
+		"some rows": {[]Rows{{Table: table(sampleLeast), Index: slices.Repeat([]uint32{0, 2, 4}, 40)}}, []byte{1, 1, 1, 1, 0, 0}},
+		"two":       {[]Rows{{Table: table(sampleLeast / 2)}, {Table: table(sampleLeast / 2)}}, []byte{1, 1, 1, 0, 0, 0}},
+	} {
+		var s sample
+		if got := s.dictionaries(c.from, schema, all); !bytes.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		got, err := dec.DecodeAll(frame, nil)
-		if err != nil || !bytes.Equal(got, page) {
-			t.Fatalf("%d bytes came back as %d: %v", len(page), len(got), err)
-		}
-	})
-}
-
-// TestByteBounds compares the shortcuts with plain comparisons.
-func TestByteBounds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfN(rapid.Map(rapid.StringMatching(`[ab\x00]{0,20}`), func(s string) []byte { return []byte(s) }), 1, 40).Draw(t, "values")
-		var s stats
-		s.reset(rows.Type{Kind: rows.Binary})
-		for _, v := range values {
-			s.bytes(v)
-		}
-		lo, hi := slices.MinFunc(values, bytes.Compare), slices.MaxFunc(values, bytes.Compare)
-		if !bytes.Equal(s.minB, lo) || !bytes.Equal(s.maxB, hi) {
-			t.Fatalf("%q to %q, want %q to %q", s.minB, s.maxB, lo, hi)
-		}
-	})
+	}
 }

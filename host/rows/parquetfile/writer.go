@@ -1,14 +1,44 @@
 package parquetfile
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
+	"math"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+	"github.com/parquet-go/parquet-go/compress/gzip"
+	"github.com/parquet-go/parquet-go/compress/snappy"
+	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/wasmill/wasmill/host/rows"
 )
+
+// Codec is a compression of pages.
+type Codec string
+
+// The codecs.
+const (
+	None   Codec = "none"
+	Snappy Codec = "snappy"
+	Gzip   Codec = "gzip"
+	Zstd   Codec = "zstd"
+)
+
+func newCodec(c Codec) (compress.Codec, error) {
+	switch c {
+	case None:
+		return &parquet.Uncompressed, nil
+	case Snappy:
+		return &snappy.Codec{}, nil
+	case Gzip:
+		return &gzip.Codec{Level: gzip.DefaultCompression}, nil
+	case Zstd:
+		return &zstd.Codec{Level: zstd.SpeedFastest}, nil
+	}
+	return nil, fmt.Errorf("unknown codec %q", c)
+}
 
 // Options shape a file.
 type Options struct {
@@ -33,48 +63,38 @@ func (r Rows) Len() int {
 	return r.Table.Len()
 }
 
+// Bounds of the library's buffers. A dictionary beyond its bound ends, and PLAIN pages follow.
+const (
+	pageBytes       = 256 << 10
+	dictionaryBytes = 512 << 10
+	keptWriters     = 4
+)
+
 // Writer writes one file after another. It is not safe for concurrent use.
 type Writer struct {
-	opts     Options
-	schema   *rows.Schema
-	columns  []int // of the tables
-	comp     *compressor
-	out      io.Writer
-	offset   int64
-	rows     int64
-	groups   []rowGroup
-	thrift   compact
-	page     pageBuffer
-	dict     dictionary
-	packed   []byte // a compressed page
-	failed   error
-	finished bool
-}
+	schema  *rows.Schema
+	columns []int // of the tables
+	opts    Options
+	codec   compress.Codec
+	values  values
+	sample  sample
+	// Which columns have a dictionary is part of a library writer's schema. The writers of the last few choices are kept for
+	// their buffers.
+	writers map[string]*parquet.GenericWriter[any]
 
-type rowGroup struct {
-	rows   int64
-	chunks []chunk
+	out  io.Writer
+	file *parquet.GenericWriter[any] // nil until the first row group tells which one fits
+	key  string                      // of file among the writers
+	open bool
 }
-
-// chunk is what the footer says about one column of a row group.
-type chunk struct {
-	offset, dataOffset int64 // of its first page, and of its first data page
-	plain, packed      int64 // bytes before and after compression, headers included
-	values             int64 // nulls included
-	dict               bool
-	strategy           strategy
-	stats              stats
-}
-
-var magic = []byte("PAR1")
 
 // New returns a writer of tables with the given schema.
 func New(schema *rows.Schema, opts Options) (*Writer, error) {
-	comp, err := newCompressor(opts.Codec)
+	codec, err := newCodec(opts.Codec)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{opts: opts, schema: schema, comp: comp, finished: true}
+	w := &Writer{schema: schema, opts: opts, codec: codec, writers: map[string]*parquet.GenericWriter[any]{}}
 	skip := make(map[int]bool, len(opts.Skip))
 	for _, c := range opts.Skip {
 		skip[c] = true
@@ -92,163 +112,98 @@ func New(schema *rows.Schema, opts Options) (*Writer, error) {
 
 // Reset begins a new file on out.
 func (w *Writer) Reset(out io.Writer) error {
-	w.out, w.offset, w.rows, w.failed, w.finished = out, 0, 0, nil, false
-	w.groups = w.groups[:0]
-	return w.write(magic)
-}
-
-// WriteRowGroup writes the rows, in order, as one row group. The tables may be changed afterwards.
-func (w *Writer) WriteRowGroup(from []Rows) error {
-	if w.finished {
-		return errors.New("write a row group: no file is open")
-	}
-	g := rowGroup{chunks: make([]chunk, 0, len(w.columns))}
-	for _, r := range from {
-		g.rows += int64(r.Len())
-	}
-	if g.rows == 0 {
-		return nil
-	}
-	for _, c := range w.columns {
-		ch, err := w.column(from, c)
-		if err != nil {
-			return fmt.Errorf("write column %s: %w", w.schema.Column(c).Name, err)
-		}
-		if ch.values != g.rows {
-			return fmt.Errorf("write column %s: %d values for %d rows", w.schema.Column(c).Name, ch.values, g.rows)
-		}
-		g.chunks = append(g.chunks, ch)
-	}
-	w.rows += g.rows
-	w.groups = append(w.groups, g)
+	w.out, w.file, w.open = out, nil, true
 	return nil
 }
 
-// Size returns the bytes written so far.
-func (w *Writer) Size() int64 { return w.offset }
-
-// Close writes the footer. The writer may be used again after Reset; out is not closed.
-func (w *Writer) Close() error {
-	if w.finished {
-		return errors.New("close a file: none is open")
+// WriteRowGroup writes the rows, in order, as one row group. The tables may be changed afterwards. The file's first row
+// group decides which columns have a dictionary.
+func (w *Writer) WriteRowGroup(from []Rows) (err error) {
+	if !w.open {
+		return errors.New("write a row group: no file is open")
 	}
-	w.finished = true
-	footer := w.footer()
-	if err := w.write(footer); err != nil {
-		return err
-	}
-	tail := binary.LittleEndian.AppendUint32(nil, uint32(len(footer)))
-	return w.write(append(tail, magic...))
-}
-
-func (w *Writer) write(b []byte) error {
-	if w.failed != nil {
-		return w.failed
-	}
-	n, err := w.out.Write(b)
-	w.offset += int64(n)
-	w.failed = err
-	return err
-}
-
-// column writes all pages of one column.
-func (w *Writer) column(from []Rows, col int) (chunk, error) {
-	ch := chunk{offset: w.offset}
-	ch.stats.reset(w.schema.Column(col).Type)
-	ch.dict = w.dict.build(from, col)
-	if ch.dict {
-		w.page.reset()
-		w.page.values = w.dict.appendPlain(w.page.values)
-		if err := w.writePage(&ch, w.page.values, pageInfo{dict: true, values: w.dict.len(), encoding: encodingPlain}); err != nil {
-			return ch, err
-		}
-		w.dict.stats(&ch.stats)
-	}
-	ch.dataOffset = w.offset
-	w.page.reset()
-	indices := w.dict.indices
+	defer w.guard("write a row group", &err)
+	total := 0
 	for _, r := range from {
-		v := r.Table.Column(col)
-		for at := 0; at < r.Len(); {
-			n := min(r.Len()-at, w.page.room())
-			nulls := w.page.nulls
-			w.page.levels1(v, r, at, n)
-			if ch.dict {
-				present := n - (w.page.nulls - nulls)
-				w.page.indices = append(w.page.indices, indices[:present]...)
-				indices = indices[present:]
-			} else {
-				w.page.plain(v, r, at, n, &ch.stats)
-			}
-			at += n
-			if w.page.full() {
-				if err := w.flush(&ch); err != nil {
-					return ch, err
-				}
-			}
-		}
+		total += r.Len()
 	}
-	return ch, w.flush(&ch)
-}
-
-func (w *Writer) flush(ch *chunk) error {
-	if len(w.page.levels) == 0 {
+	if total == 0 {
 		return nil
 	}
-	info := pageInfo{values: len(w.page.levels), encoding: encodingPlain}
-	if ch.dict {
-		info.encoding = encodingRLEDictionary
+	if w.file == nil {
+		w.begin(from)
 	}
-	ch.values += int64(info.values)
-	ch.stats.nulls += int64(w.page.nulls)
-	body := w.page.body(ch.dict, w.dict.width())
-	err := w.writePage(ch, body, info)
-	w.page.reset()
-	return err
+	for i, column := range w.file.ColumnWriters() {
+		written, err := w.values.write(column, from, w.columns[i])
+		if err != nil {
+			return fmt.Errorf("write column %s: %w", w.schema.Column(w.columns[i]).Name, err)
+		}
+		// The library itself does not notice a short column.
+		if written != total {
+			return fmt.Errorf("write column %s: %d values for %d rows", w.schema.Column(w.columns[i]).Name, written, total)
+		}
+	}
+	return w.file.Flush()
 }
 
-type pageInfo struct {
-	dict     bool
-	values   int
-	encoding int32
+// Close writes the footer. The writer may be used again after Reset; out is not closed.
+func (w *Writer) Close() (err error) {
+	if !w.open {
+		return errors.New("close a file: none is open")
+	}
+	w.open = false
+	defer w.guard("close a file", &err)
+	if w.file == nil {
+		w.begin(nil)
+	}
+	if err := w.file.Close(); err != nil {
+		return err
+	}
+	w.keep()
+	return nil
 }
 
-// writePage compresses a page and writes it behind its header.
-func (w *Writer) writePage(ch *chunk, body []byte, info pageInfo) error {
-	packed, err := w.comp.compress(w.packed, body, &ch.strategy)
-	if err != nil {
-		return err
+// keep makes the library's writer fit for another file. The library's Reset would empty the names of the columns in the
+// last footer, which are those of the next one as well; hence the footer gives up its columns first.
+func (w *Writer) keep() {
+	groups := w.file.File().Metadata().RowGroups
+	for i := range groups {
+		groups[i].Columns = nil
 	}
-	if w.comp.codec != None {
-		w.packed = packed
+	if len(w.writers) == keptWriters {
+		clear(w.writers)
 	}
-	t := &w.thrift
-	t.reset()
-	kind := int32(pageData)
-	if info.dict {
-		kind = pageDictionary
+	w.writers[w.key] = w.file
+	w.file = nil
+}
+
+// guard makes a panic of the library an error.
+func (w *Writer) guard(operation string, err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("%s: the parquet library failed: %v", operation, r)
 	}
-	t.i32(1, kind)
-	t.i32(2, int32(len(body)))
-	t.i32(3, int32(len(packed)))
-	t.i32(4, int32(crc32.ChecksumIEEE(packed)))
-	if info.dict {
-		t.open(7)
-		t.i32(1, int32(info.values))
-		t.i32(2, info.encoding)
-	} else {
-		t.open(5)
-		t.i32(1, int32(info.values))
-		t.i32(2, info.encoding)
-		t.i32(3, encodingRLE)
-		t.i32(4, encodingRLE)
+	if *err != nil {
+		w.file, w.open = nil, false // what an error leaves behind is not used again
 	}
-	t.close()
-	header := t.end()
-	ch.plain += int64(len(header) + len(body))
-	ch.packed += int64(len(header) + len(packed))
-	if err := w.write(header); err != nil {
-		return err
+}
+
+// begin takes or makes the library's writer that suits the rows.
+func (w *Writer) begin(from []Rows) {
+	key := w.sample.dictionaries(from, w.schema, w.columns)
+	w.key = string(key)
+	if w.file = w.writers[w.key]; w.file != nil {
+		delete(w.writers, w.key)
+		w.file.Reset(w.out)
+		return
 	}
-	return w.write(packed)
+	config := parquet.DefaultWriterConfig()
+	config.Schema = newSchema(w.schema, w.columns, key)
+	config.Compression = w.codec
+	config.CreatedBy = w.opts.CreatedBy
+	config.DataPageVersion = 1
+	config.DataPageStatistics = false // of pages; chunks have them
+	config.PageBufferSize = pageBytes
+	config.DictionaryMaxBytes = dictionaryBytes
+	config.ColumnIndexSizeLimit = func([]string) int { return math.MaxInt } // bounded says how long they are
+	w.file = parquet.NewGenericWriter[any](w.out, config)
 }

@@ -143,26 +143,37 @@ func readColumn(t *testing.T, f *parquet.File, leaf int) []parquet.Value {
 	t.Helper()
 	var all []parquet.Value
 	for _, g := range f.RowGroups() {
-		pages := g.ColumnChunks()[leaf].Pages()
-		for {
-			p, err := pages.ReadPage()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			values := make([]parquet.Value, p.NumValues())
-			if n, err := p.Values().ReadValues(values); err != nil && err != io.EOF || n != len(values) {
-				t.Fatalf("read %d of %d values: %v", n, len(values), err)
-			}
-			for _, v := range values {
-				all = append(all, v.Clone())
-			}
+		for _, p := range readPages(t, g.ColumnChunks()[leaf]) {
+			all = append(all, p...)
 		}
-		if err := pages.Close(); err != nil {
+	}
+	return all
+}
+
+// readPages returns the values of a chunk by page.
+func readPages(t *testing.T, chunk parquet.ColumnChunk) [][]parquet.Value {
+	t.Helper()
+	var all [][]parquet.Value
+	pages := chunk.Pages()
+	for {
+		p, err := pages.ReadPage()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
+		values := make([]parquet.Value, p.NumValues())
+		if n, err := p.Values().ReadValues(values); err != nil && err != io.EOF || n != len(values) {
+			t.Fatalf("read %d of %d values: %v", n, len(values), err)
+		}
+		for i := range values {
+			values[i] = values[i].Clone()
+		}
+		all = append(all, values)
+	}
+	if err := pages.Close(); err != nil {
+		t.Fatal(err)
 	}
 	return all
 }
