@@ -1,0 +1,200 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/abi/kit"
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/sandbox"
+)
+
+func engines(t *testing.T) (compiler, interpreter sandbox.Engine) {
+	t.Helper()
+	var out []sandbox.Engine
+	for _, c := range []sandbox.Config{{}, {Interpreter: true}} {
+		e, err := sandbox.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := e.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		out = append(out, e)
+	}
+	return out[0], out[1]
+}
+
+// slow or endless guests of the kit, which a trial has no power over.
+func endless(name string) bool {
+	return strings.HasSuffix(name, "-loop") || name == "log-million" || name == "end-depth" || strings.Contains(name, "16m") || name == "log-flood"
+}
+
+// TestEveryGuestOfTheKitGetsAnAnswer: good, bad and hostile modules are refused with a code and a way out, or get a
+// report; a guest that breaks the contract fails a check, and a good one fails none.
+func TestEveryGuestOfTheKitGetsAnAnswer(t *testing.T) {
+	compiler, interpreter := engines(t)
+	cases, err := kit.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, tried := 0, 0
+	for i := range cases {
+		c := &cases[i]
+		if endless(c.Name) {
+			continue
+		}
+		config, err := abi.CanonicalJSON(c.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(t.Context(), compiler, interpreter, sandbox.Binary{Name: c.Name, Wasm: c.Wasm, Sidecar: c.Sidecar},
+			Options{Config: config, Limits: sandbox.Limits{Memory: c.Limits.Memory, Output: c.Limits.Output}})
+		var f *fault.Error
+		switch {
+		case errors.As(err, &f):
+			refused++
+			if f.Code() == "" || f.Hint() == "" {
+				t.Errorf("%s: refused without code or way out: %v", c.Name, err)
+			}
+			if c.Refuse == nil && len(c.Needs) == 0 {
+				t.Errorf("%s: refused, and the kit has it taken: %v", c.Name, err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", c.Name, err)
+		default:
+			tried++
+			if len(r.Checks) < 8 {
+				t.Errorf("%s: only %d checks", c.Name, len(r.Checks))
+			}
+		}
+	}
+	if refused < 50 || tried < 50 {
+		t.Errorf("%d refused and %d tried: the kit is not what it was", refused, tried)
+	}
+}
+
+func try(t *testing.T, name string) *Report {
+	t.Helper()
+	cases, err := kit.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range cases {
+		if cases[i].Name != name {
+			continue
+		}
+		compiler, interpreter := engines(t)
+		r, err := Run(t.Context(), compiler, interpreter, sandbox.Binary{Name: name, Wasm: cases[i].Wasm}, Options{Config: []byte("{}")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	t.Fatalf("the kit has no %s", name)
+	return nil
+}
+
+func TestChecks(t *testing.T) {
+	for _, tt := range []struct {
+		guest   string
+		check   string
+		outcome Outcome
+		detail  string
+	}{
+		{"echo", "takes many records", Pass, "3000 in, 3000 out"},
+		{"echo", "ends a lane", Pass, "8 times"},
+		{"echo", "runs alike twice", Pass, "8 inputs"},
+		{"echo", "gives output", Pass, "out 3114"},
+		{"virtual", "runs alike twice", Pass, "8 inputs"}, // looks at the clock and at chance, which are pinned
+		{"silent", "gives output", Warn, "out 0"},
+		{"status-7", "takes empty values", Warn, "fails on 3 of 3 records, the first `(empty)`: status 7"},
+		{"status-7", "ends a lane", Warn, "no input came to its end"},
+		{"emit-port", "keeps to the contract", Fail, "trap emit: port 2 of 2"},
+		{"emit-dead-twice", "keeps to the contract", Fail, "trap emit"},
+		{"end-unreachable", "takes its declared fields", Fail, "these are what its manifest asks for"},
+		{"batch-alloc-0", "takes null values", Fail, "that fails the batch"},
+		{"batch-alloc-0", "keeps to the contract", Fail, "that fails the batch"},
+		{"ports-bare", "keeps to the contract", Fail, "port 1 of 1"},
+	} {
+		r := try(t, tt.guest)
+		found := false
+		for _, c := range r.Checks {
+			if c.Name != tt.check {
+				continue
+			}
+			found = true
+			if c.Outcome != tt.outcome || !strings.Contains(c.Detail, tt.detail) {
+				t.Errorf("%s: %s is %s: %s", tt.guest, c.Name, c.Outcome, c.Detail)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no check %q", tt.guest, tt.check)
+		}
+		if want := tt.outcome != Fail; tt.outcome != Pass && r.OK() != want {
+			t.Errorf("%s: OK is %v", tt.guest, r.OK())
+		}
+	}
+}
+
+func TestAlikeFindsWhatDiffers(t *testing.T) {
+	inputs := []input{{name: "one"}, {name: "two"}}
+	same := []outcome{{digest: [16]byte{1}}, {digest: [16]byte{2}}}
+	for _, other := range [][]outcome{
+		{{digest: [16]byte{1}}, {digest: [16]byte{3}}},
+		{{digest: [16]byte{1}}, {digest: [16]byte{2}, failed: "trap fuel"}},
+	} {
+		r := &Report{}
+		r.alike("alike", inputs, same, other)
+		if r.OK() || !strings.Contains(r.Checks[0].Detail, "two") || strings.Contains(r.Checks[0].Detail, "one") {
+			t.Errorf("the report is %v", r.Checks)
+		}
+	}
+}
+
+// TestInputs keeps the generated records to what they claim to be.
+func TestInputs(t *testing.T) {
+	m := &abi.Manifest{Inputs: []abi.InputPort{
+		{Name: "a", Fields: []string{"/x", "/x/y", "/list/0/é", "", "/a~1b"}}, {Name: "b"},
+	}}
+	seen := map[abi.FieldKind]bool{}
+	inputs := allInputs(m)
+	if len(inputs) != 16 {
+		t.Fatalf("%d inputs for two ports", len(inputs))
+	}
+	for i := range inputs {
+		in := &inputs[i]
+		size := 0
+		for from := 0; from < len(in.records); {
+			to := in.chunk(from)
+			if to <= from || to-from > abi.MaxChunkRecords {
+				t.Fatalf("%s: a chunk of %d records", in.name, to-from)
+			}
+			size += to - from
+			from = to
+		}
+		if size != len(in.records) {
+			t.Errorf("%s: %d of %d records in chunks", in.name, size, len(in.records))
+		}
+		for k := range in.records {
+			r := &in.records[k]
+			if valid := r.Value != nil && json.Valid(r.Value) && r.Flags&abi.FlagNotJSON == 0; in.declared && !valid {
+				t.Errorf("%s: %q is no JSON", in.name, r.Value)
+			}
+			for _, f := range r.Fields {
+				seen[f.Kind] = true
+			}
+		}
+	}
+	for kind := abi.FieldAbsent; kind <= abi.FieldArray; kind++ {
+		if !seen[kind] {
+			t.Errorf("no declared field is ever of kind %d", kind)
+		}
+	}
+}
