@@ -16,10 +16,11 @@ import (
 
 // Codes of the faults of a replay, beside the engine's.
 const (
-	CodeJobChanged  = "replay.job_changed"  // the job file no longer has what an old revision needs
-	CodeUndecided   = "replay.undecided"    // the batch has no outcome yet
-	CodeNoRevision  = "replay.no_revision"  // the batch was not run, as the first one of a fork
-	CodeNoTransform = "replay.no_transform" // a module for a transform that the batch did not have
+	CodeJobChanged   = "replay.job_changed"   // the job file no longer has what an old revision needs
+	CodeUndecided    = "replay.undecided"     // the batch has no outcome yet
+	CodeNoRevision   = "replay.no_revision"   // the batch was not run, as the first one of a fork
+	CodeNoTransform  = "replay.no_transform"  // a module for a transform that the batch did not have
+	CodeModuleMisfit = "replay.module_misfit" // a module without the ports that the job reads
 )
 
 // History is what a job has done, as far as its checkpoint keeps it. It takes nothing over and writes nothing, so the

@@ -2,7 +2,10 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/fault"
@@ -49,7 +52,7 @@ func (p *Program) asOf(ctx context.Context, from past) (*Program, *engine.Graph,
 		}
 	}
 	if err := old.check(); err != nil {
-		return fail(err)
+		return fail(from.misfit(err))
 	}
 	sources, err := old.sources(j, from.sourceDir, true)
 	if err != nil {
@@ -65,6 +68,16 @@ func (p *Program) asOf(ctx context.Context, from past) (*Program, *engine.Graph,
 	}
 	g, policy, err := wire(j, ps)
 	return old, g, policy, err
+}
+
+// misfit says of the mistakes of a job that they are those of a module that took another one's place.
+func (p *past) misfit(err error) error {
+	var mistakes *job.Errors
+	if len(p.swap) == 0 || !errors.As(err, &mistakes) {
+		return err
+	}
+	return fault.New(CodeModuleMisfit, slices.Sorted(maps.Keys(p.swap))[0], fmt.Errorf("the module does not fit its place in the job: %s", mistakes.List[0].Message),
+		"give a module with the ports that the job reads")
 }
 
 func (p *Program) reviveTransform(ctx context.Context, old *Program, t *job.Transform, from past) error {
