@@ -21,7 +21,7 @@ func (e *Env) forkCommand(where string) *ucli.Command {
 			"For a checkpoint of Spark's, name its sources with --source, in the order of their numbers.",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "to", Usage: "the new checkpoint: a `DIR` that is new or empty"},
-			&ucli.Int64Flag{Name: "at", Value: int64(checkpoint.NoBatch), Usage: "the decided `BATCH` whose end it begins at; default: the last one"},
+			&ucli.Int64Flag{Name: "at", Value: int64(checkpoint.NoBatch), DefaultText: "the last one", Usage: "the decided `BATCH` whose end it begins at"},
 			&ucli.StringFlag{Name: "job", Usage: "the `NAME` of the job that goes on with it; default: the one of the old checkpoint"},
 			&ucli.StringSliceFlag{Name: "source", Usage: "a source's `NAME`, for a checkpoint of Spark's"},
 			&ucli.StringSliceFlag{Name: "end", Usage: "`SOURCE=POSITION`: begin elsewhere, with a line as in offsets/N"},
@@ -37,8 +37,11 @@ func (e *Env) fork(c *ucli.Context) error {
 		return err
 	}
 	to := c.String("to")
-	if to == "" {
+	switch {
+	case to == "":
 		return usagef(c, "name the new checkpoint with --to")
+	case c.IsSet("at") && c.Int64("at") < 0:
+		return usagef(c, "--at %d is not the number of a batch", c.Int64("at"))
 	}
 	at, err := e.checkpointOf(c, c.Args().Slice())
 	if err != nil {
