@@ -136,11 +136,11 @@ func (w *Writer) WriteRowGroup(from []Rows) (err error) {
 	for i, column := range w.file.ColumnWriters() {
 		written, err := w.values.write(column, from, w.columns[i])
 		if err != nil {
-			return fmt.Errorf("write column %s: %w", w.schema.Column(w.columns[i]).Name, err)
+			return fmt.Errorf("column %s: %w", w.schema.Column(w.columns[i]).Name, err)
 		}
 		// The library itself does not notice a short column.
 		if written != total {
-			return fmt.Errorf("write column %s: %d values for %d rows", w.schema.Column(w.columns[i]).Name, written, total)
+			return fmt.Errorf("column %s: %d values for %d rows", w.schema.Column(w.columns[i]).Name, written, total)
 		}
 	}
 	return w.file.Flush()
@@ -177,12 +177,13 @@ func (w *Writer) keep() {
 	w.file = nil
 }
 
-// guard makes a panic of the library an error.
+// guard makes a panic of the library an error and says what failed.
 func (w *Writer) guard(operation string, err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("%s: the parquet library failed: %v", operation, r)
+		*err = fmt.Errorf("the parquet library failed: %v", r)
 	}
 	if *err != nil {
+		*err = fmt.Errorf("%s: %w", operation, *err)
 		w.file, w.open = nil, false // what an error leaves behind is not used again
 	}
 }
