@@ -24,14 +24,14 @@ const (
 type progress interface {
 	start(query string)
 	batch(engine.BatchStats)
-	close()
+	close(failed error)
 }
 
 type noProgress struct{}
 
 func (noProgress) start(string)            {}
 func (noProgress) batch(engine.BatchStats) {}
-func (noProgress) close()                  {}
+func (noProgress) close(error)             {}
 
 // lineProgress rewrites one line on a terminal, and leaves a summary at the end.
 type lineProgress struct {
@@ -41,6 +41,7 @@ type lineProgress struct {
 	batches int64
 	in, out int64
 	letters int64
+	skipped int64
 	last    int64
 	tty     bool
 }
@@ -59,6 +60,7 @@ func (p *lineProgress) batch(s engine.BatchStats) {
 		p.out += k.Records
 	}
 	p.letters += s.Letters
+	p.skipped += s.Skipped
 	if p.tty {
 		fmt.Fprintf(p.w, "\r\x1b[K%s", p.text(s.Total))
 	}
@@ -66,12 +68,12 @@ func (p *lineProgress) batch(s engine.BatchStats) {
 
 func (p *lineProgress) text(last time.Duration) string {
 	elapsed := max(p.now().Sub(p.began), time.Millisecond)
-	return fmt.Sprintf("batch %d   %s records in, %s out, %s set aside   %s records/s   last batch %s",
-		p.last, thousands(p.in), thousands(p.out), thousands(p.letters),
+	return fmt.Sprintf("batch %d   %s in, %s out, %s   %s records/s   last batch %s",
+		p.last, count(p.in, "record", "records"), thousands(p.out), asideText(p.letters, p.skipped),
 		thousands(int64(float64(p.in)/elapsed.Seconds())), last.Round(100*time.Microsecond))
 }
 
-func (p *lineProgress) close() {
+func (p *lineProgress) close(failed error) {
 	if p.began.IsZero() {
 		return
 	}
@@ -79,11 +81,33 @@ func (p *lineProgress) close() {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 	elapsed := p.now().Sub(p.began).Round(time.Millisecond)
-	if p.batches == 0 {
+	switch {
+	case p.batches == 0 && failed != nil:
+		return
+	case p.batches == 0:
 		fmt.Fprintf(p.w, "nothing new (%s)\n", elapsed)
 		return
+	case failed != nil:
+		fmt.Fprintf(p.w, "before it failed: ")
 	}
-	fmt.Fprintf(p.w, "%d batches, %s records in, %s out, %s set aside, in %s\n", p.batches, thousands(p.in), thousands(p.out), thousands(p.letters), elapsed)
+	fmt.Fprintf(p.w, "%s, %s in, %s out, %s", count(p.batches, "batch", "batches"), count(p.in, "record", "records"), thousands(p.out), asideText(p.letters, p.skipped))
+	fmt.Fprintf(p.w, ", in %s\n", elapsed)
+}
+
+// count writes a number with its noun.
+func count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(n) + " " + many
+}
+
+func asideText(letters, skipped int64) string {
+	text := thousands(letters) + " set aside"
+	if skipped > 0 {
+		text += ", " + thousands(skipped) + " skipped"
+	}
+	return text
 }
 
 func inputOf(s engine.BatchStats) (n int64) {
@@ -166,7 +190,7 @@ func (p *jsonProgress) start(query string) {
 	}
 }
 
-func (p *jsonProgress) close() {}
+func (p *jsonProgress) close(error) {}
 
 func (p *jsonProgress) batch(s engine.BatchStats) {
 	began := time.UnixMilli(s.TimeMS).UTC()

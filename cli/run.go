@@ -137,7 +137,7 @@ func (e *Env) run(c *ucli.Context) (err error) {
 	if err := r.watch(ctx, c); err != nil {
 		return err
 	}
-	defer r.close()
+	defer func() { r.close(err) }()
 	penv := e.pipelineEnv(c, eng, log)
 	penv.Events, penv.AllowChanges = r.events(ctx), c.Bool("allow-changes")
 	if tap := failpoints(e, penv.Events); tap != nil {
@@ -203,11 +203,14 @@ func (r *running) once(ctx context.Context, p *pipeline.Program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, pl.Close()) }()
-	r.progress.start(pl.QueryID())
 	r.status.set(true, "running")
 	r.log.Debug("running", "job", r.job.Name, "query", pl.QueryID(), "revision", p.Revision, "engine", r.kind)
 	return pl.Run(ctx, r.stop)
 }
+
+// sameSignal is how soon after the first a second signal is taken for an echo of it: timeout(1) and terminals signal a
+// process and its group.
+const sameSignal = 300 * time.Millisecond
 
 // signals gives a context for the work and a channel that closes when the job should end after its batch. A second signal
 // ends the process at once.
@@ -224,11 +227,17 @@ func (e *Env) signals(parent context.Context, log *slog.Logger) (context.Context
 		case <-ctx.Done():
 			return
 		}
-		select {
-		case s := <-got:
-			log.Warn("stopped at once", "signal", s.String())
-			e.exit(ExitFailure)
-		case <-ctx.Done():
+		for first := e.Now(); ; {
+			select {
+			case s := <-got:
+				if e.Now().Sub(first) < sameSignal {
+					continue
+				}
+				log.Warn("stopped at once", "signal", s.String())
+				e.exit(ExitFailure)
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return ctx, stop, func() {

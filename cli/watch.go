@@ -53,8 +53,8 @@ func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 	return nil
 }
 
-func (r *running) close() {
-	r.progress.close()
+func (r *running) close(failed error) {
+	r.progress.close(failed)
 	if r.server != nil {
 		if err := r.server.close(); err != nil {
 			r.log.Warn("close the listener", "error", err)
@@ -65,7 +65,8 @@ func (r *running) close() {
 // events connects the engine to the log, the metrics and the progress.
 func (r *running) events(ctx context.Context) *engine.Events {
 	return &engine.Events{
-		Step: func(_ checkpoint.BatchID, s engine.Step, done bool) { r.status.step(s, done) },
+		Opened: r.progress.start,
+		Step:   func(_ checkpoint.BatchID, s engine.Step, done bool) { r.status.step(s, done) },
 		Batch: func(s engine.BatchStats) {
 			r.metrics.batch(s)
 			r.progress.batch(s)

@@ -82,6 +82,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{cfg: cfg, runner: r, targets: cfg.Graph.targets()}
+	cfg.Events.opened(cfg.Log.QueryID())
 	if err := e.recover(ctx); err != nil {
 		return nil, fmt.Errorf("recover: %w", err)
 	}

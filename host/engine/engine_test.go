@@ -87,6 +87,19 @@ func TestPolicyStopNamesTheRecord(t *testing.T) {
 	}
 }
 
+// TestWhichErrorDoesNotDependOnScheduling: of several bad records the first in the order of the input stops the job.
+func TestWhichErrorDoesNotDependOnScheduling(t *testing.T) {
+	for range 30 {
+		w := newWorld(t)
+		w.policy, w.workers, w.batch = engine.Stop, 4, 100
+		w.in.Append(append(append(numbered("v", 7), "trap1"), append(numbered("v", 9), "fail2", "letter3")...)...)
+		err := w.run(&sim.Process{})
+		if err == nil || !strings.Contains(err.Error(), "record 7") {
+			t.Fatalf("got %v, want record 7", err)
+		}
+	}
+}
+
 func TestPolicySkipCounts(t *testing.T) {
 	w := newWorld(t)
 	w.policy, w.misfit = engine.Skip, "misfit"

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -28,10 +26,8 @@ const (
 	CodeTornTailVisible = "checkpoint.torn_tail_published"
 )
 
-func isCanceled(err error) bool { return errors.Is(err, context.Canceled) }
-
 // stopped is the answer to a record that cannot be processed under policy stop.
-func stopped(g *Graph, batch checkpoint.BatchID, lt letter) error {
+func stopped(g *Graph, lt letter) error {
 	place := g.sourceName(lt.origin.edge)
 	if lt.origin.split != "" {
 		place += " " + lt.origin.split
@@ -42,7 +38,7 @@ func stopped(g *Graph, batch checkpoint.BatchID, lt letter) error {
 	if lt.stage != "" {
 		place += ", transform " + lt.stage
 	}
-	return fault.New(CodeRecordStopped, place, fmt.Errorf("batch %d: %s: %s", batch, lt.word, lt.reason),
+	return fault.New(CodeRecordStopped, place, fmt.Errorf("%s: %s", lt.word, lt.reason),
 		"mend the record or the transform and start again, or set `errors: {policy: dead-letter, deadLetters: <sink>}` to set such records aside")
 }
 

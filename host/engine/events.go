@@ -9,6 +9,8 @@ import (
 // Events is the one hook for logs, metrics, progress and tests: functions that are called in the batch's own goroutine and
 // must be quick. A nil function is not called.
 type Events struct {
+	// Opened is called when an engine begins to open, with the query it runs.
+	Opened func(query string)
 	// Step is called before (done false) and after (done true) each step of a batch's life.
 	Step func(batch checkpoint.BatchID, step Step, done bool)
 	// Batch is called when a batch is sealed.
@@ -68,6 +70,12 @@ type Recovery struct {
 	Target string // "" when it concerns the batch
 	Rung   string // none, done, published, rerun, undecided, skipped, forced
 	Detail string
+}
+
+func (e *Events) opened(query string) {
+	if e != nil && e.Opened != nil {
+		e.Opened(query)
+	}
 }
 
 func (e *Events) step(b checkpoint.BatchID, s Step, done bool) {

@@ -188,7 +188,7 @@ func (l *lane) setAside(b *batchRun, to *letters, lt letter, r *abi.Record) erro
 		to.add(lt, r)
 		return nil
 	}
-	return stopped(l.r.g, b.plan.Batch, lt)
+	return stopped(l.r.g, lt)
 }
 
 // fillLetters writes what was set aside into the sink of the dead letters: sources first, then stages, then sinks.

@@ -119,8 +119,8 @@ func laneOf(before, total int64, lanes int) int {
 	return min(int(before*int64(lanes)/total), lanes-1)
 }
 
-// each calls f for every lane, on as many goroutines as the runner has workers, and returns the first error by lane. With
-// one worker there is no goroutine at all.
+// each calls f for every lane, on as many goroutines as the runner has workers. The error is that of the lowest lane that
+// fails, whatever the scheduling: a failing lane stops only those above it. With one worker there is no goroutine at all.
 func (r *runner) each(ctx context.Context, f func(context.Context, *lane) error) error {
 	if r.workers == 1 {
 		for _, l := range r.lanes {
@@ -130,15 +130,25 @@ func (r *runner) each(ctx context.Context, f func(context.Context, *lane) error)
 		}
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	errs := make([]error, len(r.lanes))
+	ctxs := make([]context.Context, len(r.lanes))
+	cancels := make([]context.CancelFunc, len(r.lanes))
+	for i := range r.lanes {
+		ctxs[i], cancels[i] = context.WithCancel(ctx)
+		defer cancels[i]()
+	}
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range r.workers {
 		wg.Go(func() {
 			for i := range next {
-				if errs[i] = f(ctx, r.lanes[i]); errs[i] != nil {
+				if ctxs[i].Err() != nil {
+					continue
+				}
+				if errs[i] = f(ctxs[i], r.lanes[i]); errs[i] == nil {
+					continue
+				}
+				for _, cancel := range cancels[i+1:] {
 					cancel()
 				}
 			}
@@ -149,24 +159,12 @@ func (r *runner) each(ctx context.Context, f func(context.Context, *lane) error)
 	}
 	close(next)
 	wg.Wait()
-	return firstCause(errs)
-}
-
-// firstCause prefers an error that is not merely the cancellation by another lane's.
-func firstCause(errs []error) error {
-	var canceled error
 	for _, err := range errs {
-		if err == nil {
-			continue
-		}
-		if !isCanceled(err) {
+		if err != nil {
 			return err
 		}
-		if canceled == nil {
-			canceled = err
-		}
 	}
-	return canceled
+	return ctx.Err()
 }
 
 // collect puts the lanes' results together in lane order and computes the digests.

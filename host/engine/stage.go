@@ -88,7 +88,7 @@ func (l *lane) runStage(ctx context.Context, b *batchRun, s *stageLane) error {
 			return err
 		}
 		if l.r.policy.Policy == Stop || l.r.policy.Policy == "" {
-			return stopped(l.r.g, b.plan.Batch, lt)
+			return stopped(l.r.g, lt)
 		}
 		if len(s.excluded) == maxPoison {
 			return tooMuchPoison(s.node.Name, b.plan.Batch, l.index, lt)
@@ -288,7 +288,7 @@ func (a *attempt) classify(err error, recs []abi.Record) error {
 		f.named, f.code, f.reason = int64(fail.index), fail.code, fail.reason
 	case errors.As(err, &f.guest):
 	default:
-		return fmt.Errorf("stage %s: batch %d lane %d: %w", a.s.node.Name, a.b.plan.Batch, a.l.index, err)
+		return fmt.Errorf("stage %s: lane %d: %w", a.s.node.Name, a.l.index, err)
 	}
 	for i := range recs {
 		f.indexes = append(f.indexes, recs[i].Index)
