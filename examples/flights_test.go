@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,20 @@ func TestFlights(t *testing.T) {
 				}
 				checkFlights(t, dir)
 			})
+		}
+	}
+}
+
+// TestFlightsReplay proves every batch again: twenty times, on one and on two cores, with one lane at a time and with four.
+func TestFlightsReplay(t *testing.T) {
+	_, file := flightsJob(t, "clean.wasm", "9000")
+	mustRun(t, "run", file)
+	for batch := range 4 {
+		for _, how := range []struct{ cores, workers, times string }{{"1", "1", "5"}, {"2", "2", "5"}, {"2", "4", "10"}} {
+			r := run(t, []string{"GOMAXPROCS=" + how.cores}, "replay", fmt.Sprint(batch), file, "--times", how.times, "--workers", how.workers)
+			if r.code != 0 {
+				t.Errorf("batch %d on %s cores with %s workers: exit %d\n%s%s", batch, how.cores, how.workers, r.code, r.stdout, r.stderr)
+			}
 		}
 	}
 }
