@@ -219,9 +219,9 @@ func (s *planShown) changes(p *page) {
 		p.line("The revision is the one that decided the last batch.")
 	default:
 		p.line("CHANGES since revision %.12s", s.Decided)
-		for _, c := range s.Changes {
-			p.row(c.Severity, c.Path, c.What)
-		}
+	}
+	for _, c := range s.Changes {
+		p.row(c.Severity, c.Path, c.What)
 	}
 	for _, g := range s.GoneSinks {
 		p.line("sink %s is no longer in the job, and the last batch, %d, is decided for it: put it back for one start, or `wasmill checkpoint resolve %d --sink %s --skip`",

@@ -38,7 +38,7 @@ func (p *Program) source(s *job.Source, state string, readOnly bool) (source.Sou
 			Compression: filesource.Compression(s.Files.Compression),
 			CSV:         filesource.CSVOptions{Comma: s.Files.CSV.Delimiter, Columns: s.Files.CSV.Columns, NoHeader: !s.Files.CSV.Header},
 			Attach:      s.Attach, Settle: max(s.Files.Settle, 1), State: state, ReadOnly: readOnly,
-			SkipLost: s.Files.OnDataLoss == "skip", Warn: p.warn("source " + s.Name),
+			SkipLost: s.Files.OnDataLoss == "skip", AllowMoved: p.env.AllowChanges, Warn: p.warn("source " + s.Name),
 			Files: p.env.Files, Clock: p.env.Clock.Now,
 		})
 	case s.Generator != nil:

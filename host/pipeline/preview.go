@@ -238,7 +238,9 @@ func (v *Preview) upcoming(ctx context.Context, p *Program, t *tail) (err error)
 	if t.reader != nil {
 		dir = t.reader.SourceDir
 	}
-	sources, err := p.sources(p.Job, dir, true)
+	allowing := *p // what needs consent is shown, not refused
+	allowing.env.AllowChanges = true
+	sources, err := allowing.sources(p.Job, dir, true)
 	if err != nil {
 		return err
 	}
@@ -258,6 +260,9 @@ func (v *Preview) upcoming(ctx context.Context, p *Program, t *tail) (err error)
 	for i := range p.Job.Sources {
 		s := &p.Job.Sources[i]
 		u := Upcoming{Source: s.Name, From: from.Position(s.Name)}
+		if err := v.moved(sources[s.Name], s.Name, t.plan.Position(s.Name)); err != nil {
+			return fmt.Errorf("source %s: %w", s.Name, err)
+		}
 		if v.Planned {
 			u.To = t.plan.Position(s.Name)
 		} else if u.To, err = p.latest(ctx, sources[s.Name], s, u.From); err != nil {
@@ -272,6 +277,20 @@ func (v *Preview) upcoming(ctx context.Context, p *Program, t *tail) (err error)
 		v.Sources = append(v.Sources, u)
 	}
 	return nil
+}
+
+// moved adds the change of a source that does not lie where it was planned.
+func (v *Preview) moved(s source.Source, name string, at checkpoint.Position) error {
+	placed, ok := s.(source.Placed)
+	if !ok {
+		return nil
+	}
+	err := placed.Moved(at)
+	if f, ok := errors.AsType[*source.MovedError](err); ok {
+		v.Changes = append(v.Changes, job.Change{Path: "sources." + name + ".path", What: f.Error(), Severity: job.NeedsConsent})
+		return nil
+	}
+	return err
 }
 
 func (p *Program) latest(ctx context.Context, s source.Source, conf *job.Source, from checkpoint.Position) (checkpoint.Position, error) {

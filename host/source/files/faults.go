@@ -15,6 +15,7 @@ const (
 	CodeMissing    = "source.missing"
 	CodeUnreadable = "source.unreadable"
 	CodeChanged    = "source.changed"
+	CodeMoved      = "source.moved"
 	CodeTruncated  = "source.truncated"
 	CodeCorrupt    = "source.corrupt"
 	CodeHeader     = "source.header"

@@ -12,6 +12,9 @@
 //   - A file is pinned by size and etag when it is first planned. Reading it asserts both. A file that changed its size
 //     after it was planned stops the source with code source.changed, unless SkipLost says to go on with a warning: what
 //     was appended is never read and never lost in silence. A changed modification time alone is nothing.
+//   - A file is known by its absolute path. A path whose fixed part (all of it, or what comes before a glob) is not the one
+//     that the position was planned with stops the source with code source.moved, unless AllowMoved: files that were
+//     moved would be read again.
 //   - Limits count decoded bytes, and lines with blank ones included.
 //
 // The package knows nothing of batches, sinks or event time. It must not read anything that is not in the plan it is
@@ -88,6 +91,9 @@ type Config struct {
 	// SkipLost goes on where a file that was planned has changed since, or its rest cannot be decoded; each is handed to
 	// Warn.
 	SkipLost bool
+	// AllowMoved goes on from a position that was planned with another path: what lies under Path now is new input, read or
+	// not.
+	AllowMoved bool
 	// Warn takes what is worth a word and does not stop the source. May be nil.
 	Warn  func(error)
 	Files durable.Files

@@ -63,6 +63,16 @@ func code(t *testing.T, err error) string {
 	return f.Code()
 }
 
+// hint returns the way out of an error.
+func hint(t *testing.T, err error) string {
+	t.Helper()
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		t.Fatalf("not a fault: %v", err)
+	}
+	return f.Hint()
+}
+
 // steps plans n batches of one new file each.
 func (r *rig) steps(from checkpoint.Position, first, n int) []checkpoint.Position {
 	r.t.Helper()
@@ -362,6 +372,7 @@ func TestBadPositions(t *testing.T) {
 		"synced beyond":   {checkpoint.Position{Line: "0", Extra: `{"v":1,"synced":1}`}, CodePosition},
 		"tail synced":     {checkpoint.Position{Line: "1", Extra: `{"v":1,"synced":0,"tail":[` + fmt.Sprintf(file, 0) + `]}`}, CodePosition},
 		"tail disordered": {checkpoint.Position{Line: "2", Extra: `{"v":1,"synced":-1,"tail":[` + fmt.Sprintf(file, 1) + `,` + fmt.Sprintf(file, 0) + `]}`}, CodePosition},
+		"relative base":   {checkpoint.Position{Line: "0", Extra: `{"v":1,"synced":0,"base":"in"}`}, CodePosition},
 		"negative place":  {checkpoint.Position{Line: "0", Extra: `{"v":1,"synced":0,"at":{"file":` + fmt.Sprintf(file, 0) + `,"offset":-1}}`}, CodePosition},
 	} {
 		t.Run(name, func(t *testing.T) {

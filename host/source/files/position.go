@@ -43,7 +43,8 @@ type at struct {
 // position is a checkpoint.Position in parts. Extra must name all that is not known to be on disk: the logs after Synced
 // stand in Tail.
 type position struct {
-	log    int64 // last id in the file source log, -1 none
+	log    int64  // last id in the file source log, -1 none
+	Base   string // URI of the directory or file that the source had when it planned, "" unknown
 	Synced int64
 	Sum    string  // digest of the entries of log, 16 hex digits
 	Tail   []entry // entries of the logs after Synced
@@ -53,6 +54,7 @@ type position struct {
 
 type extra struct {
 	V      int     `json:"v"`
+	Base   string  `json:"base,omitempty"`
 	Synced int64   `json:"synced"`
 	Sum    string  `json:"sum,omitempty"`
 	Tail   []entry `json:"tail,omitempty"`
@@ -61,7 +63,7 @@ type extra struct {
 }
 
 func (p *position) format() (checkpoint.Position, error) {
-	b, err := marshal(extra{V: positionVersion, Synced: p.Synced, Sum: p.Sum, Tail: p.Tail, At: p.At, Done: p.Done})
+	b, err := marshal(extra{V: positionVersion, Base: p.Base, Synced: p.Synced, Sum: p.Sum, Tail: p.Tail, At: p.At, Done: p.Done})
 	if err != nil {
 		return checkpoint.Position{}, fmt.Errorf("position: %w", err)
 	}
@@ -92,7 +94,7 @@ func parsePosition(p checkpoint.Position) (*position, error) {
 	if err := json.Unmarshal([]byte(p.Extra), &x); err != nil {
 		return nil, badPosition(p.Extra, err)
 	}
-	out := &position{log: k, Synced: x.Synced, Sum: x.Sum, Tail: x.Tail, At: x.At, Done: x.Done}
+	out := &position{log: k, Base: x.Base, Synced: x.Synced, Sum: x.Sum, Tail: x.Tail, At: x.At, Done: x.Done}
 	if err := out.check(); err != nil {
 		return nil, badPosition(p.Extra, err)
 	}
@@ -119,6 +121,11 @@ func parseLine(line string) (int64, error) {
 func (p *position) check() error {
 	if p.Synced < -1 || p.Synced > p.log {
 		return errors.New("synced lies outside the log")
+	}
+	if p.Base != "" {
+		if _, err := fromURI(p.Base); err != nil {
+			return err
+		}
 	}
 	last := p.Synced
 	for i := range p.Tail {

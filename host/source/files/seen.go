@@ -34,6 +34,9 @@ func (s *Source) restore(from checkpoint.Position) error {
 	if err != nil {
 		return err
 	}
+	if err := s.movedFrom(pos); err != nil && !s.cfg.AllowMoved {
+		return err
+	}
 	sizes := map[xxh3.Uint128]int64{}
 	err = s.logs.each(pos, func(e *entry) error {
 		size := e.Size
@@ -105,6 +108,7 @@ func (l logs) holds(k int64, entries []entry) (same bool, err error) {
 // position itself, which the plan makes durable anyway.
 func (s *Source) advance(next position, entries []entry) (checkpoint.Position, error) {
 	from := &s.seen.pos
+	next.Base = toURI(s.lister.root)
 	next.log, next.Synced, next.Sum, next.Tail = from.log, from.Synced, from.Sum, from.Tail
 	if len(entries) > 0 {
 		if err := s.record(&next, entries); err != nil {
