@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,9 +25,14 @@ func realModules(t *testing.T) map[string][]byte {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if all[filepath.Base(f)], err = os.ReadFile(f); err != nil {
+		b := Binary{}
+		if b.Wasm, err = os.ReadFile(f); err != nil {
 			t.Fatal(err)
 		}
+		if b.Sidecar, err = os.ReadFile(f + ".json"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		all[filepath.Base(f)] = b.Stored()
 	}
 	cases, err := kit.Load()
 	if err != nil {
@@ -61,7 +67,7 @@ func trail(t *testing.T, p Program) string {
 		for j := range recs {
 			recs[j].Value = fmt.Appendf(nil, `{"dep_time":%d,"origin":"JFK","event":"purchase","amount":"%d.5"}`, j, i)
 		}
-		err = in.Call(ctx, Call{Header: h, Records: recs}, func(r *abi.Record) error {
+		err = in.Call(ctx, Call{Header: h, Records: recs, NFields: len(p.Manifest().Inputs[0].Fields)}, func(r *abi.Record) error {
 			_, err := fmt.Fprintf(&b, "%d %d %d %q %q\n", r.Index, r.Port, r.Kind, r.Key, r.Value)
 			return err
 		})

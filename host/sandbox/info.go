@@ -1,10 +1,12 @@
 package sandbox
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/wasmill/wasmill/abi"
@@ -14,6 +16,10 @@ import (
 
 // manifestSection is the custom section a module's manifest stands in.
 const manifestSection = "wasmill"
+
+// manifestMark stands in a module that knows its manifest and cannot carry it where a host reads it, as those of Go. Such a
+// module looks up fields and ports in the text inside; the host must not go by another one.
+const manifestMark = "wasmill-manifest-beside-module-1"
 
 const manifestWayOut = "correct the manifest as abi/README.md says"
 
@@ -37,6 +43,9 @@ func readManifest(b Binary, form *binary.Module) (*abi.Manifest, error) {
 		}
 		text, place = b.Sidecar, b.Name+".json"
 	}
+	if err := sameManifest(b, form, text); err != nil {
+		return nil, err
+	}
 	if text == nil {
 		return abi.DefaultManifest(), nil
 	}
@@ -51,6 +60,22 @@ func readManifest(b Binary, form *binary.Module) (*abi.Manifest, error) {
 		return nil, fault.New(CodeState, place, errors.New("it declares state tables: state is not available yet"), "leave out the tables")
 	}
 	return m, nil
+}
+
+// sameManifest checks that a module with the mark comes with the text that it was built with, byte for byte but for blanks
+// around it: a linker keeps a text without zeros in one piece. The module's own custom sections do not count.
+func sameManifest(b Binary, form *binary.Module, text []byte) error {
+	if !bytes.Contains(b.Wasm, []byte(manifestMark)) {
+		return nil
+	}
+	const wayOut = "copy the manifest.json it was built with to %s.json, or build the module again and then copy it"
+	switch text = bytes.TrimSpace(text); {
+	case len(text) == 0:
+		return refuse(CodeManifest, b.Name, fmt.Sprintf(wayOut, filepath.Base(b.Name)), "the module was built with a manifest, and there is none beside it (%s.json)", filepath.Base(b.Name))
+	case !bytes.Contains(form.Strip(), text):
+		return refuse(CodeManifest, b.Name, fmt.Sprintf(wayOut, filepath.Base(b.Name)), "the manifest beside the module is not the one it was built with")
+	}
+	return nil
 }
 
 // infoOf collects what can be said of a module without running it.

@@ -13,6 +13,8 @@ type guest struct {
 	out       Out
 	transform Transform
 	pointers  []string // of declared fields, for error texts
+	declared  []uint64 // how many fields each input has, of a module that knows its manifest
+	mark      string   // keeps the mark in the module
 	input     mem.Arena
 	text      mem.Arena
 	absent    mem.Arena // fields that are all absent, for records that have none
@@ -85,6 +87,9 @@ func (g *guest) batch(frame uint64) (status int32) {
 	if mem.U32(frame) != frameMagic || mem.U16(frame+4) != frameVersion {
 		return g.explain(frame, "wasmill: not a frame of ABI 1")
 	}
+	if text := g.misfit(frame); text != "" {
+		return g.explain(frame, text)
+	}
 	g.out.batch = readBatch(frame)
 	if err := g.records(frame); err != nil {
 		return g.explain(frame, err.Error())
@@ -96,6 +101,33 @@ func (g *guest) batch(frame uint64) (status int32) {
 	}
 	g.out.flush()
 	return 0
+}
+
+// misfit says that the host has located other fields than the manifest declares that the module was built with: it reads
+// another manifest. It is empty when they are the same, and for timers, which have no fields.
+func (g *guest) misfit(frame uint64) string {
+	first, located := mem.U32(frame+frameRecords), mem.U32(frame+frameFields)
+	if mem.U32(frame+frameCount) == 0 || mem.U8(first+recordHeaders+6) != 0 {
+		return ""
+	}
+	input := mem.U16(first + recordPlace + 6)
+	if len(g.declared) == 1 {
+		input = 0 // an only input takes what comes by any way
+	}
+	if input >= uint64(len(g.declared)) || g.declared[input] == located {
+		return ""
+	}
+	return "wasmill: the host locates " + digits(located) + " fields a record, the module was built with a manifest of " +
+		digits(g.declared[input]) + ": put that manifest beside it, as <module>.wasm.json"
+}
+
+// digits is a number below a thousand in decimal.
+func digits(n uint64) string {
+	text := string([]byte{byte('0' + n/100%10), byte('0' + n/10%10), byte('0' + n%10)})
+	for len(text) > 1 && text[0] == '0' {
+		text = text[1:]
+	}
+	return text
 }
 
 // records hands the frame's records to the transform and refuses those that it refuses. The error is a timer's, which

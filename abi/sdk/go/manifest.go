@@ -50,16 +50,41 @@ func (m Manifest) Port(name string) Port {
 	return Port(at)
 }
 
+// mark stands in every module that knows its manifest, and in no other. A host that finds it there refuses the module when
+// the manifest that it reads is not, byte for byte, the one inside.
+const mark = "wasmill-manifest-beside-module-1"
+
 // find looks into a member of the manifest, in a copy that has room behind it for wide loads.
 func (m Manifest) find(name string, look func(scan.Span) int) int {
+	module.mark = mark
 	var copied mem.Arena
 	if !copied.Hold(uint64(len(m))) {
 		return -1
 	}
 	copy(mem.Bytes(copied.Base, copied.Len), unsafe.Slice(unsafe.StringData(string(m)), len(m)))
-	at := look(member(scan.Whole(copied.Base, copied.Len), name))
+	all := scan.Whole(copied.Base, copied.Len)
+	at := look(member(all, name))
+	if at >= 0 {
+		module.declared = counts(module.declared[:0], member(all, "inputs"))
+	}
 	copied.Release()
 	return at
+}
+
+// counts appends how many fields each input declares.
+func counts(to []uint64, inputs scan.Span) []uint64 {
+	w := scan.Begin(inputs, scan.Array)
+	for {
+		in, ok := w.Element()
+		if !ok {
+			return to
+		}
+		n, fields := uint64(0), scan.Begin(member(in, "fields"), scan.Array)
+		for _, more := fields.Element(); more; _, more = fields.Element() {
+			n++
+		}
+		to = append(to, n)
+	}
 }
 
 // member is the last member of that name.

@@ -406,6 +406,27 @@ func TestTroubleIsTold(t *testing.T) {
 	}
 }
 
+// TestAnotherManifest: a host that locates other fields than the module was built with is told so, and gets no record.
+func TestAnotherManifest(t *testing.T) {
+	const front = `{"abi": 1, "name": "t", "version": "1", "outputs": [{"name": "out"}], "inputs": [{"name": "in", "fields": [`
+	for name, tt := range map[string]struct{ manifest, want string }{
+		"none":        {"", "the host locates 0 fields a record, the module was built with a manifest of 5"},
+		"fewer":       {front + `"/s"]}]}`, "the host locates 1 fields a record"},
+		"more":        {front + `"/1","/2","/3","/4","/5","/6","/7","/8","/9","/10","/11","/12"]}]}`, "the host locates 12 fields a record"},
+		"as many":     {front + `"/1","/2","/3","/4","/5"]}]}`, ""},
+		"its own one": {manifest, ""},
+	} {
+		calls := 0
+		_, err := wasmilltest.Run(wasmill.Transform{Record: func(*wasmill.Record, *wasmill.Out) error { calls++; return nil }}, tt.manifest, wasmilltest.Values("{}", "{}"))
+		switch {
+		case tt.want == "" && (err != nil || calls != 2):
+			t.Errorf("%s: %d calls, %v", name, calls, err)
+		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || calls != 0):
+			t.Errorf("%s: %d calls, %v, want %q", name, calls, err, tt.want)
+		}
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	const lowest, highest = -1 << 63, 1<<63 - 1
 	type result struct {
