@@ -10,11 +10,14 @@
 //   - a key without a column is skipped (it must be well formed); a missing key and null are null; of equal keys the last
 //     one counts; column names are matched exactly, after unescaping;
 //   - int32, int64, decimal: any JSON number whose value is exactly representable ("1e2", "1.0"); a fraction, or more
-//     fractional digits than the scale, is a misfit, trailing zeros are not. A decimal may also stand in a string;
+//     fractional digits than the scale, is a misfit, trailing zeros are not;
 //   - float, double: any JSON number, rounded to nearest even as IEEE 754 says, unless it overflows; "NaN", "Infinity" and
 //     "-Infinity" as strings;
-//   - string: a JSON string of valid Unicode; no other kind is converted to text;
-//   - boolean: true and false; binary: a string of padded standard base64;
+//   - boolean: true and false;
+//   - a number, true or false may also stand in a string, as csv has them: alone, without blanks and escapes, and by the
+//     rules above. An empty string is a misfit, not null;
+//   - string: a JSON string of valid Unicode; a number, true or false as it is written. An object or an array is a misfit;
+//   - binary: a string of padded standard base64;
 //   - timestamp: an RFC 3339 string with any offset, years 0001 to 9999, at most microseconds apart from trailing zeros;
 //     date: YYYY-MM-DD in the same years.
 package rows

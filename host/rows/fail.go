@@ -2,6 +2,8 @@ package rows
 
 import (
 	"strconv"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/wasmill/wasmill/host/sink"
 )
@@ -19,6 +21,7 @@ const (
 	tooPrecise
 	tooLong
 	badText
+	emptyText
 )
 
 // failure is a failCode and the place in the input; unlike an error it costs nothing to pass around.
@@ -35,7 +38,8 @@ var failWords = [...]struct{ code, reason string }{
 	outOfRange: {"range", "outside the type's range"},
 	tooPrecise: {"precision", "more digits than the type holds"},
 	tooLong:    {"length", "too many bytes for one batch"},
-	badText:    {"type", "the text is not in this type's form"},
+	badText:    {"type", ""}, // textForms has the reason
+	emptyText:  {"type", "an empty text is no value, only null is none"},
 }
 
 func (t *Table) misfit(b []byte, col int, f failure) *sink.Misfit {
@@ -48,20 +52,46 @@ func (t *Table) misfit(b []byte, col int, f failure) *sink.Misfit {
 		return m
 	}
 	m.Column = t.schema.columns[col].Name
+	if f.code == badText {
+		m.Reason = textForms[t.cols[col].Type.Kind]
+	}
 	if f.code > badString {
 		m.Reason += ": " + excerpt(b, f.at) + " for " + t.cols[col].Type.String()
 	}
 	return m
 }
 
-// excerpt quotes the value at i for a message, at most 40 bytes of it.
+// textForms says what is wrong with a text, by the kind of its column.
+var textForms = [...]string{
+	Int32:     "the text is not a number",
+	Int64:     "the text is not a number",
+	Decimal:   "the text is not a number",
+	Float:     "the text is not a number, NaN, Infinity or -Infinity",
+	Double:    "the text is not a number, NaN, Infinity or -Infinity",
+	Boolean:   "the text is neither true nor false",
+	Timestamp: "the text is not an RFC 3339 time with its offset, as in 2013-01-31T10:00:00Z",
+	Date:      "the text is not a date, as in 2013-01-31",
+	Binary:    "the text is not base64 with its padding",
+}
+
+// excerpt shows the JSON value at i in a message as it is written, at most 40 bytes of it. What cannot be shown so is
+// quoted once more.
 func excerpt(b []byte, i int) string {
 	end, fail := skipValue(b, i)
 	if fail.code != fits {
 		end = len(b)
 	}
+	more := ""
 	if end-i > 40 {
-		return strconv.Quote(string(b[i:i+40])) + "..."
+		for end = i + 40; end > i && !utf8.RuneStart(b[end]); end-- {
+		}
+		more = "..."
 	}
-	return strconv.Quote(string(b[i:end]))
+	text := string(b[i:end])
+	for _, r := range text {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return strconv.Quote(text) + more
+		}
+	}
+	return text + more
 }

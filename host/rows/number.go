@@ -2,7 +2,6 @@ package rows
 
 import (
 	"encoding/base64"
-	"math"
 	"math/bits"
 	"strconv"
 	"unsafe"
@@ -29,6 +28,9 @@ func parseInt(b []byte, i int, lo, hi int64) (int64, int, failure) {
 			return 0, i, failure{outOfRange, i}
 		}
 		return x, p, failure{}
+	}
+	if b[i] == '"' {
+		return quotedInt(b, i, lo, hi)
 	}
 	end, ok := scanNumber(b, i)
 	if !ok {
@@ -198,13 +200,9 @@ func (v *Vector) decimal(b []byte, i, n int) (int, failure) {
 }
 
 func (v *Vector) quotedDecimal(b []byte, i, n int) (int, failure) {
-	end, fail := checkString(b, i)
+	text, end, fail := quotedNumber(b, i)
 	if fail.code != fits {
 		return i, fail
-	}
-	text := b[i+1 : end-1]
-	if stop, ok := scanNumber(text, 0); !ok || stop != len(text) {
-		return i, failure{badText, i}
 	}
 	x, code := exact(text, v.Type.Scale, v.Type.Precision)
 	if code != fits {
@@ -291,7 +289,7 @@ func parseFloat(b []byte, i, size int) (float64, int, failure) {
 		}
 	}
 	if b[i] == '"' {
-		return parseSpecial(b, i)
+		return quotedFloat(b, i, size)
 	}
 	end, ok := scanNumber(b, i)
 	if !ok {
@@ -302,22 +300,6 @@ func parseFloat(b []byte, i, size int) (float64, int, failure) {
 		return 0, i, failure{outOfRange, i}
 	}
 	return f, end, failure{}
-}
-
-func parseSpecial(b []byte, i int) (float64, int, failure) {
-	end, fail := checkString(b, i)
-	if fail.code != fits {
-		return 0, i, fail
-	}
-	switch string(b[i+1 : end-1]) {
-	case "NaN":
-		return math.NaN(), end, failure{}
-	case "Infinity":
-		return math.Inf(1), end, failure{}
-	case "-Infinity":
-		return math.Inf(-1), end, failure{}
-	}
-	return 0, i, failure{badText, i}
 }
 
 // base64 reads a string of padded standard base64 into slot n.

@@ -187,6 +187,9 @@ func parseBool(b []byte, i int) (uint8, int, failure) {
 	if literal(b, i, "false") {
 		return 0, i + 5, failure{}
 	}
+	if b[i] == '"' {
+		return quotedBool(b, i)
+	}
 	return 0, i, wrongType(b, i)
 }
 
@@ -219,10 +222,10 @@ func (v *Vector) shortText(b []byte, i, n int) int {
 	return 0
 }
 
-// longText reads any string into slot n.
+// longText reads any string, or what has a text of its own, into slot n.
 func (v *Vector) longText(b []byte, i, n int) (int, failure) {
 	if b[i] != '"' {
-		return i, wrongType(b, i)
+		return v.asText(b, i, n)
 	}
 	end, flags := scanString(b, i+1)
 	if end < 0 {

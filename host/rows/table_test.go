@@ -43,6 +43,22 @@ func TestValues(t *testing.T) {
 		{"string", `"a longer text, with \"quotes\" and \u00e9\ud83d\ude00\/"`, `"a longer text, with \"quotes\" and é😀/"`},
 		{"string", `"é😀 raw"`, `"é😀 raw"`},
 		{"string", `null`, `null`},
+		{"string", `1.50`, `"1.50"`},
+		{"string", `-1E+2`, `"-1E+2"`},
+		{"string", `true`, `"true"`},
+		{"string", ` false `, `"false"`},
+		{"boolean", `"true"`, `true`},
+		{"boolean", `"false"`, `false`},
+		{"int32", `"12"`, `12`},
+		{"int32", `"-2147483648"`, `-2147483648`},
+		{"int32", `"1e2"`, `100`},
+		{"int32", `"7.00"`, `7`},
+		{"int64", `"9223372036854775807"`, `9223372036854775807`},
+		{"int64", `"-0"`, `0`},
+		{"double", `"1.5"`, `1.5`},
+		{"double", `"-12e-1"`, `-1.2`},
+		{"double", `"123456789012345678"`, `1.2345678901234568e+17`},
+		{"float", `"0.1"`, `0.1`},
 		{"boolean", `true`, `true`},
 		{"boolean", ` false `, `false`},
 		{"int32", `2147483647`, `2147483647`},
@@ -103,8 +119,9 @@ func TestValues(t *testing.T) {
 
 func TestMisfits(t *testing.T) {
 	for _, c := range []struct{ typ, value, code string }{
-		{"string", `1`, "type"},
-		{"string", `true`, "type"},
+		{"string", `01`, "not_json"},
+		{"string", `-`, "not_json"},
+		{"string", `truth`, "not_json"},
 		{"string", `{"a":1}`, "type"},
 		{"string", `["a"]`, "type"},
 		{"string", `"\ud800"`, "not_json"},
@@ -118,13 +135,27 @@ func TestMisfits(t *testing.T) {
 		{"string", `"open`, "not_json"},
 		{"string", `'a'`, "not_json"},
 		{"boolean", `1`, "type"},
-		{"boolean", `"true"`, "type"},
+		{"boolean", `"True"`, "type"},
+		{"boolean", `"1"`, "type"},
+		{"boolean", `""`, "type"},
+		{"boolean", `"true `, "not_json"},
 		{"boolean", `True`, "not_json"},
 		{"int32", `2147483648`, "range"},
 		{"int32", `-2147483649`, "range"},
 		{"int32", `1.5`, "precision"},
 		{"int32", `1e-1`, "precision"},
-		{"int32", `"1"`, "type"},
+		{"int32", `""`, "type"},
+		{"int32", `" 1"`, "type"},
+		{"int32", `"1 "`, "type"},
+		{"int32", `"01"`, "type"},
+		{"int32", `"+1"`, "type"},
+		{"int32", `"1,000"`, "type"},
+		{"int32", `"\u0031"`, "type"},
+		{"int32", `"\q"`, "not_json"},
+		{"int32", `"null"`, "type"},
+		{"int32", `"1.5"`, "precision"},
+		{"int32", `"2147483648"`, "range"},
+		{"int32", `"1`, "not_json"},
 		{"int32", `01`, "not_json"},
 		{"int32", `+1`, "not_json"},
 		{"int32", `1.`, "not_json"},
@@ -137,7 +168,10 @@ func TestMisfits(t *testing.T) {
 		{"int64", `-9223372036854775809`, "range"},
 		{"int64", `99999999999999999999`, "range"},
 		{"double", `1e309`, "range"},
-		{"double", `"1"`, "type"},
+		{"double", `""`, "type"},
+		{"double", `"1."`, "type"},
+		{"double", `"1e309"`, "range"},
+		{"double", `"0x1p3"`, "type"},
 		{"double", `"nan"`, "type"},
 		{"double", `NaN`, "not_json"},
 		{"double", `0x1p3`, "not_json"},
@@ -178,6 +212,28 @@ func TestMisfits(t *testing.T) {
 		var m *sink.Misfit
 		if !errors.As(err, &m) || m.Code != c.code || m.Reason == "" || c.code != "not_json" && m.Column != "v" {
 			t.Errorf("%s %s: got %#v, want code %s", c.typ, c.value, err, c.code)
+		}
+	}
+}
+
+// TestReasons: what does not fit is shown as it is written, and the reason says what would.
+func TestReasons(t *testing.T) {
+	for _, c := range []struct{ typ, value, want string }{
+		{"int32", `"abc"`, `v: the text is not a number: "abc" for int32`},
+		{"int32", `""`, `v: an empty text is no value, only null is none: "" for int32`},
+		{"int32", `1.5`, `v: more digits than the type holds: 1.5 for int32`},
+		{"double", `"x"`, `v: the text is not a number, NaN, Infinity or -Infinity: "x" for double`},
+		{"boolean", `"yes"`, `v: the text is neither true nor false: "yes" for boolean`},
+		{"decimal(4,1)", `"1,5"`, `v: the text is not a number: "1,5" for decimal(4,1)`},
+		{"date", `"31.1.2013"`, `v: the text is not a date, as in 2013-01-31: "31.1.2013" for date`},
+		{"timestamp", `"now"`, `v: the text is not an RFC 3339 time with its offset, as in 2013-01-31T10:00:00Z: "now" for timestamp`},
+		{"binary", `"?"`, `v: the text is not base64 with its padding: "?" for binary`},
+		{"string", `{"a": "b"}`, `v: not a value for this type: {"a": "b"} for string`},
+		{"string", "[\n1]", `v: not a value for this type: "[\n1]" for string`},
+		{"int32", `"` + strings.Repeat("x", 38) + `ü"`, `v: the text is not a number: "` + strings.Repeat("x", 38) + `... for int32`},
+	} {
+		if _, err := one(t, c.typ, c.value); err == nil || err.Error() != c.want {
+			t.Errorf("%s %s:\n got %v\nwant %s", c.typ, c.value, err, c.want)
 		}
 	}
 }
@@ -352,8 +408,8 @@ func TestFloatsRoundAsStrconv(t *testing.T) {
 // TestAppendDoesNotAllocate once the table has room.
 func TestAppendDoesNotAllocate(t *testing.T) {
 	tab := rows.NewTable(schemaOf(t, "s", "string", "e", "string", "i", "int64", "d", "double", "c", "decimal(9,2)", "w", "decimal(30,2)",
-		"t", "timestamp", "x", "binary"))
-	object := []byte(`{"other":[1,{"a":"\u0041"}],"s":"plain text","e":"\u00e9 \"escaped\"","i":1e3,"d":1.5e300,"c":"1.25","w":-3.5,` +
+		"t", "timestamp", "x", "binary", "n", "string", "qi", "int32", "qd", "double", "qb", "boolean"))
+	object := []byte(`{"other":[1,{"a":"\u0041"}],"n":12.5,"qi":"12","qd":"1.5e300","qb":"true","s":"plain text","e":"\u00e9 \"escaped\"","i":1e3,"d":1.5e300,"c":"1.25","w":-3.5,` +
 		`"t":"2020-02-29T01:02:03.4+05:06","x":"AAEC"}`)
 	fill := func() {
 		tab.Reset()
