@@ -110,7 +110,7 @@ func describeRetention() Field {
 			},
 			{
 				Name: "age", Type: TypeDuration, Default: "24h", Max: 3650 * day, Example: "24h",
-				Doc: "How long older batches are kept.",
+				Doc: "How long older batches are kept; 0s: not at all.",
 			},
 		},
 	}

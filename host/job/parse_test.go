@@ -213,7 +213,7 @@ func TestTemplate(t *testing.T) {
 	}
 	// The parts behind # are as good as the rest.
 	text := strings.NewReplacer("  # transforms:", "  transforms:", "  #   ", "    ", "from: [orders]\n      files", "from: [clean]\n      files",
-		"  # errors: {policy", "    - {name: dead, stdout: {}}\n  errors: {policy").Replace(string(Template()))
+		"# - name: dead", "- name: dead", "  # errors: {policy", "  errors: {policy").Replace(string(Template()))
 	j, err = Parse("job.yaml", []byte(text), Env{Dir: "/jobs"})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)

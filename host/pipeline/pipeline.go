@@ -218,15 +218,9 @@ func (pl *Pipeline) open(ctx context.Context) error {
 	return err
 }
 
+// retention is the job's, which is complete: an age of 0 keeps nothing but the newest batches.
 func retention(j *job.Job) checkpoint.Policy {
-	r := checkpoint.DefaultPolicy()
-	if j.Retention.Batches > 0 {
-		r.Keep = j.Retention.Batches
-	}
-	if j.Retention.Age > 0 {
-		r.AgeMS = j.Retention.Age.Milliseconds()
-	}
-	return r
+	return checkpoint.Policy{Keep: j.Retention.Batches, AgeMS: j.Retention.Age.Milliseconds(), Max: checkpoint.DefaultPolicy().Max}
 }
 
 // keep makes the revision and its modules durable before a decision can need them.

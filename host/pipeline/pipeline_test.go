@@ -1,0 +1,22 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/wasmill/wasmill/checkpoint"
+)
+
+func TestRetention(t *testing.T) {
+	p := newPlace(t)
+	const max, day = 10_000, 24 * 60 * 60 * 1000
+	for text, want := range map[string]checkpoint.Policy{
+		"":                                     checkpoint.DefaultPolicy(),
+		"  retention: {age: 0s}\n":             {Keep: 100, AgeMS: 0, Max: max},
+		"  retention: {batches: 2}\n":          {Keep: 2, AgeMS: day, Max: max},
+		"  retention: {batches: 7, age: 2d}\n": {Keep: 7, AgeMS: 2 * day, Max: max},
+	} {
+		if got := retention(p.job(text)); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+}
