@@ -73,12 +73,15 @@ type memoryShown struct {
 }
 
 type limitsShown struct {
+	Memory     int64  `json:"memory"` // bytes
+	Depth      int    `json:"depth"`  // calls
 	FuelCall   uint64 `json:"fuelCall"`
 	FuelRecord uint64 `json:"fuelRecord"`
 	Output     int64  `json:"output"`
 }
 
 type manifestShown struct {
+	Default bool        `json:"default"` // no manifest was found
 	ABI     int         `json:"abi,omitempty"`
 	Name    string      `json:"name,omitempty"`
 	Version string      `json:"version,omitempty"`
@@ -126,9 +129,12 @@ func showModule(b sandbox.Binary, info *sandbox.Info, kind string) *moduleShown 
 	s := &moduleShown{
 		Module: b.Name, Digest: info.Digest, Size: info.Size, Sidecar: len(b.Sidecar), Engine: kind,
 		Memory:  memoryShown{int64(info.MemoryMin) * pageSize, int64(info.MemoryMax) * pageSize},
-		Limits:  limitsShown{abi.DefaultFuelCall, abi.DefaultFuelChunk, abi.DefaultOutput},
+		Limits:  limitsShown{sandbox.DefaultMemory, sandbox.DefaultDepth, abi.DefaultFuelCall, abi.DefaultFuelChunk, abi.DefaultOutput},
 		Imports: append([]string{}, info.Imports...), Exports: append([]string{}, info.Exports...),
-		Manifest: manifestShown{ABI: info.Manifest.ABI, Name: info.Manifest.Name, Version: info.Manifest.Version, Inputs: []portShown{}, Outputs: []portShown{}},
+		Manifest: manifestShown{Default: info.Default, Inputs: []portShown{}, Outputs: []portShown{}},
+	}
+	if !info.Default {
+		s.Manifest.ABI, s.Manifest.Name, s.Manifest.Version = info.Manifest.ABI, info.Manifest.Name, info.Manifest.Version
 	}
 	for _, p := range info.Manifest.Inputs {
 		s.Manifest.Inputs = append(s.Manifest.Inputs, portShown{p.Name, p.Content, p.Fields})
@@ -154,9 +160,11 @@ func (s *moduleShown) page() *page {
 		memory += ", declared to be at most " + thousands(s.Memory.Max)
 	}
 	p.row("memory", memory)
-	p.row("limits", fmt.Sprintf("where the job says nothing: fuel %s a call and %s a record, output %s a lane",
-		thousands(int64(s.Limits.FuelCall)), thousands(int64(s.Limits.FuelRecord)), plural(s.Limits.Output, "byte")))
-	if m := &s.Manifest; m.Name != "" {
+	p.row("limits", fmt.Sprintf("where the job says nothing: memory %s, depth %s, fuel %s a call and %s a record, output %s a lane",
+		plural(s.Limits.Memory, "byte"), plural(int64(s.Limits.Depth), "call"), thousands(int64(s.Limits.FuelCall)), thousands(int64(s.Limits.FuelRecord)), plural(s.Limits.Output, "byte")))
+	if m := &s.Manifest; m.Default {
+		p.row("manifest", "no manifest found (looked for a section `wasmill` and for FILE.wasm.json): defaults")
+	} else {
 		p.row("manifest", m.Name+" "+m.Version)
 	}
 	p.line("")

@@ -81,6 +81,7 @@ func sameManifest(b Binary, form *binary.Module, text []byte) error {
 // infoOf collects what can be said of a module without running it.
 func infoOf(b Binary, form *binary.Module, manifest *abi.Manifest) *Info {
 	info := &Info{Digest: digestOf(b), Size: len(b.Wasm), Manifest: manifest, MemoryMin: form.Memories[0].Min, MemoryMax: form.Memories[0].Max}
+	info.Default = b.Sidecar == nil && !slices.ContainsFunc(form.Customs, func(c binary.Custom) bool { return c.Name == manifestSection })
 	for _, im := range form.Imports {
 		info.Imports = append(info.Imports, abi.EscapeText([]byte(im.Module+"."+im.Name), maxShown)+" "+form.Types[im.Type].String())
 	}

@@ -102,6 +102,7 @@ func Run(ctx context.Context, first, second sandbox.Engine, b sandbox.Binary, o 
 	}
 	r := &Report{Info: subjects[0].module.Info()}
 	r.add("starts", Pass, "on %s and %s", subjects[0].kind, subjects[2].kind)
+	r.manifest()
 	r.images(subjects)
 	runs := make([][]outcome, len(subjects))
 	inputs := allInputs(r.Info.Manifest)
@@ -125,6 +126,16 @@ func Run(ctx context.Context, first, second sandbox.Engine, b sandbox.Binary, o 
 	r.alike("runs alike on "+subjects[0].kind+" and "+subjects[2].kind, inputs, runs[0], runs[2])
 	r.ports(runs[0])
 	return r, nil
+}
+
+// manifest says which manifest the records are made for.
+func (r *Report) manifest() {
+	const name = "has a manifest"
+	if r.Info.Default {
+		r.add(name, Warn, "no manifest found (looked for a section `wasmill` and for FILE.wasm.json): defaults")
+		return
+	}
+	r.add(name, Pass, "%s %s", r.Info.Manifest.Name, r.Info.Manifest.Version)
 }
 
 // images compares what the starts have left.
