@@ -20,7 +20,7 @@ const (
 // errFindings ends a command that has printed what it found.
 var errFindings = errors.New("there are findings")
 
-// exitError ends a command whose child process has reported everything.
+// exitError ends a command that has reported everything, or whose child process has.
 type exitError struct{ code int }
 
 func (e *exitError) Error() string { return fmt.Sprintf("exit status %d", e.code) }

@@ -26,6 +26,7 @@ func validateCommand(e *Env) *ucli.Command {
 type validation struct {
 	File     string            `json:"file"`
 	OK       bool              `json:"ok"`
+	Error    string            `json:"error,omitempty"` // why the file could not be read
 	Mistakes []validateMistake `json:"mistakes"`
 	More     int               `json:"more,omitempty"`
 }
@@ -48,18 +49,24 @@ func (e *Env) validate(c *ucli.Context) error {
 	if len(files) == 0 {
 		files = []string{DefaultJobFile}
 	}
-	found := false
+	found, unread := false, []error(nil)
 	results := make([]validation, 0, len(files))
 	for _, file := range files {
 		v, err := e.validateFile(file)
 		if err != nil {
-			return err
+			v.Error, unread = err.Error(), append(unread, err)
 		}
 		found = found || !v.OK
 		results = append(results, v)
 	}
 	if err := e.printValidations(results, output); err != nil {
 		return err
+	}
+	for _, err := range unread {
+		e.report(err)
+	}
+	if len(unread) > 0 {
+		return &exitError{ExitFailure}
 	}
 	if found {
 		return errFindings
