@@ -62,6 +62,9 @@ func (e *Error) Hint() string { return e.WayOut }
 const (
 	wayVerify = "run `wasmill checkpoint verify` to see all that is wrong, then `wasmill checkpoint repair`, or " +
 		"`wasmill checkpoint fork` to go on under a new query id"
+	// wayRepair takes the place of wayVerify where everything has been read.
+	wayRepair = "`wasmill checkpoint repair` shows what would mend it, and does it; `wasmill checkpoint fork` goes on under a " +
+		"new query id"
 	wayUpgrade = "use the version of wasmill that wrote it, or a newer one"
 	wayPerm    = "give this user the right to write to the checkpoint directory, or mount it writable"
 	waySpace   = "free disk space; the job goes on by itself"

@@ -115,6 +115,9 @@ func firstPlan(p *Plan, d *Decision, req ForkRequest) (*Plan, error) {
 		if end, ok := req.Ends[s.Name]; ok {
 			s.End = end
 		}
+		if _, err := offsetLine(s); err != nil {
+			return nil, errorf(CodeInvalid, "give a position as the source writes it, such as a line of offsets/N", nil, "%w", err)
+		}
 		first.Sources = append(first.Sources, s)
 	}
 	for name := range req.Ends {

@@ -112,6 +112,7 @@ func TestForkRefuses(t *testing.T) {
 		"no batch yet":         {"fresh", "d", ForkRequest{Batch: NoBatch}, CodeMissing, "no batch was decided"},
 		"no checkpoint":        {"nowhere", "d", ForkRequest{Batch: 0}, CodeMissing, "nowhere"},
 		"names that are known": {"c", "d", ForkRequest{Batch: 1, Names: []string{"a", "b"}}, CodeForeign, "offsets/1"},
+		"a bad position":       {"c", "d", ForkRequest{Batch: 1, Ends: map[string]Position{"ticks": {Line: "bad"}}}, CodeInvalid, "not one line of JSON"},
 		"an unknown source":    {"c", "d", ForkRequest{Batch: 1, Ends: map[string]Position{"x": {Line: "1"}}}, CodeInvalid, "no source"},
 	} {
 		tc.req.Options = forkOptions()

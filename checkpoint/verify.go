@@ -81,6 +81,11 @@ func verify(ctx context.Context, files durable.Files, dir string) (*survey, erro
 	}
 	s.leftovers()
 	s.report.Offers = s.offers()
+	for i := range s.report.Findings {
+		if f := &s.report.Findings[i]; f.WayOut == wayVerify {
+			f.WayOut = wayRepair
+		}
+	}
 	return s, nil
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,7 +38,10 @@ func (e *Env) fork(c *ucli.Context) error {
 		return err
 	}
 	to := c.String("to")
+	ends, err := endsOf(c)
 	switch {
+	case err != nil:
+		return err
 	case to == "":
 		return usagef(c, "name the new checkpoint with --to")
 	case c.IsSet("at") && c.Int64("at") < 0:
@@ -61,15 +65,8 @@ func (e *Env) fork(c *ucli.Context) error {
 		return usagef(c, "the checkpoint does not say whose it is: name the job with --job")
 	}
 	req := checkpoint.ForkRequest{
-		Batch: checkpoint.BatchID(c.Int64("at")), Names: c.StringSlice("source"), Ends: map[string]checkpoint.Position{},
+		Batch: checkpoint.BatchID(c.Int64("at")), Names: c.StringSlice("source"), Ends: ends,
 		Options: e.checkpointOptions(c, job),
-	}
-	for _, end := range c.StringSlice("end") {
-		name, line, ok := strings.Cut(end, "=")
-		if !ok {
-			return usagef(c, "--end %q: it is SOURCE=POSITION", end)
-		}
-		req.Ends[name] = checkpoint.Position{Line: line}
 	}
 	done, err := checkpoint.Fork(c.Context, e.Files, at.dir, to, req)
 	if err != nil {
@@ -88,6 +85,22 @@ func (e *Env) fork(c *ucli.Context) error {
 	}
 	p.line("Put %s under `checkpoint` in the job file, and give its sinks places of their own.", to)
 	return p.print(e.Stdout)
+}
+
+// endsOf are the positions that --end names.
+func endsOf(c *ucli.Context) (map[string]checkpoint.Position, error) {
+	ends := map[string]checkpoint.Position{}
+	for _, end := range c.StringSlice("end") {
+		name, line, ok := strings.Cut(end, "=")
+		switch {
+		case !ok || name == "":
+			return nil, usagef(c, "--end %q: it is SOURCE=POSITION", end)
+		case strings.ContainsAny(line, "\r\n") || !json.Valid([]byte(line)):
+			return nil, usagef(c, "--end %q: a position is one line of JSON, as in offsets/N", end)
+		}
+		ends[name] = checkpoint.Position{Line: line}
+	}
+	return ends, nil
 }
 
 func (e *Env) resolveCommand(where string) *ucli.Command {
