@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/pipeline"
 )
 
@@ -116,6 +117,9 @@ func (e *Env) replay(c *ucli.Context) (err error) {
 		return err
 	}
 	other, err := batch.With(ctx, a.transform, binary)
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.ErrCode == pipeline.CodeNoTransform && a.transform == "" {
+		return usagef(c, "--module %s: %v; %s, as --module TRANSFORM=%s", a.module, f.Err, f.WayOut, a.module)
+	}
 	if err != nil {
 		return err
 	}
