@@ -67,6 +67,7 @@ type planSource struct {
 	To      json.RawMessage `json:"to"`
 	Parts   *int64          `json:"parts,omitempty"`
 	Records *int64          `json:"records,omitempty"`
+	Lines   *int64          `json:"lines,omitempty"` // in place of records: blank ones count
 	Bytes   *int64          `json:"bytes,omitempty"`
 }
 
@@ -133,6 +134,9 @@ func showPlan(job, dir string, v *pipeline.Preview) *planShown {
 		src := planSource{Name: u.Source, New: u.From != u.To, From: offset(u.From.Line), To: offset(u.To.Line)}
 		if u.Measured {
 			src.Parts, src.Records, src.Bytes = &u.Extent.Parts, &u.Extent.Records, &u.Extent.Bytes
+			if u.Extent.Lines {
+				src.Records, src.Lines = nil, src.Records
+			}
 		}
 		s.Next.Sources = append(s.Next.Sources, src)
 	}
@@ -195,14 +199,18 @@ func (n *planNext) rows(p *page) {
 
 // amount says how much there is to read.
 func (s *planSource) amount() string {
-	if s.Records == nil {
+	if s.Parts == nil {
 		return "new input"
 	}
 	var parts []string
 	if *s.Parts > 0 {
 		parts = append(parts, plural(*s.Parts, "file"))
 	}
-	parts = append(parts, plural(*s.Records, "record"))
+	if s.Lines != nil {
+		parts = append(parts, plural(*s.Lines, "line"))
+	} else {
+		parts = append(parts, plural(*s.Records, "record"))
+	}
 	if *s.Bytes > 0 {
 		parts = append(parts, plural(*s.Bytes, "byte"))
 	}

@@ -5,7 +5,8 @@ import "context"
 // Extent is how much lies in a range, as far as planning it tells.
 type Extent struct {
 	Parts   int64 // files, or whatever else the input consists of; 0 when it has none
-	Records int64 // at most: blank lines count
+	Records int64
+	Lines   bool  // Records counts lines: those that hold nothing are no records
 	Bytes   int64 // decoded; 0 when it is not known
 }
 

@@ -36,9 +36,16 @@ func configFault(name, what string) error {
 }
 
 func changed(path, format string, args ...any) error {
-	return fault.New(CodeChanged, path, &source.ChangedError{Split: path, Detail: fmt.Sprintf(format, args...)},
-		"Put the file back as it was and start again; new data belongs into a file with a new name.")
+	return fault.New(CodeChanged, path, change{&source.ChangedError{Split: path, Detail: fmt.Sprintf(format, args...)}},
+		"put the file back as it was and start again (new data belongs into a file with a new name); or go on without what is lost, "+
+			"with `onDataLoss: skip` of the source in the job file")
 }
+
+// change is a ChangedError whose place is told by the fault around it.
+type change struct{ err *source.ChangedError }
+
+func (c change) Error() string { return c.err.Detail }
+func (c change) Unwrap() error { return c.err }
 
 // lost reports whether an error says that planned data is gone for good.
 func lost(err error) bool {

@@ -22,7 +22,7 @@ func (s *Source) Measure(ctx context.Context, r source.Range) (source.Extent, er
 	if err != nil {
 		return source.Extent{}, err
 	}
-	var x source.Extent
+	x := source.Extent{Lines: s.cfg.Format == JSONL || s.cfg.Format == Lines}
 	for i := range parts {
 		x.Parts++
 		x.Records += parts[i].To.Line - parts[i].From.Line

@@ -19,9 +19,9 @@ func TestMeasure(t *testing.T) {
 		from, to checkpoint.Position
 		want     source.Extent
 	}{
-		{zero, first, source.Extent{Parts: 1, Records: 2, Bytes: 16}},
-		{first, second, source.Extent{Parts: 2, Records: 2, Bytes: 16}},
-		{second, second, source.Extent{}},
+		{zero, first, source.Extent{Parts: 1, Records: 2, Lines: true, Bytes: 16}},
+		{first, second, source.Extent{Parts: 2, Records: 2, Lines: true, Bytes: 16}},
+		{second, second, source.Extent{Lines: true}},
 	} {
 		got, err := r.src.Measure(t.Context(), source.Range{From: tt.from, To: tt.to})
 		if err != nil || got != tt.want {

@@ -96,7 +96,10 @@ func (s *Source) look(ctx context.Context) error {
 
 // resized deals with a file whose size is another one than it was read with.
 func (s *Source) resized(f found, size int64) error {
-	err := changed(f.path, "the file had %d bytes when it was planned and has %d now; what came since was not read", size, f.size)
+	err := changed(f.path, "the file shrank from %d to %d bytes after it was planned", size, f.size)
+	if f.size > size {
+		err = changed(f.path, "the file grew from %d to %d bytes after it was planned; what came since was not read", size, f.size)
+	}
 	if !s.cfg.SkipLost {
 		return err
 	}
