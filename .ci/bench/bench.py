@@ -6,13 +6,14 @@ tables in Markdown; exits 1 when a target is missed."""
 
 import argparse
 import os
+import shutil
 import sys
 
 import latency
 import throughput
 from suite import Suite, head
 
-PARTS = ["throughput", "peers", "latency", "syncs", "start"]
+PARTS = ["latency", "syncs", "start", "throughput", "peers"]
 
 
 def load():
@@ -32,18 +33,19 @@ def main():
         ap.error(f"unknown: {', '.join(sorted(unknown))}")
     suite = Suite(args.program, args.work, args.runs)
     print(f"{os.cpu_count()} cores; load average {load()} at the start", flush=True)
-    if "throughput" in parts or "peers" in parts:
-        throughput.measure(suite, "peers" in parts)
     if "latency" in parts:
         latency.batches(suite)
     if "syncs" in parts:
         latency.syncs(suite)
     if "start" in parts:
         latency.start(suite)
+    if "throughput" in parts or "peers" in parts:
+        throughput.measure(suite, "peers" in parts)
     head("Targets", "target | measured | limit | ")
     for name, value, limit, unit in suite.targets:
         print(f"| {name} | {value:.2f} {unit} | {limit} {unit} | {'met' if value <= limit else 'MISSED'} |")
     print(f"\nload average {load()} at the end")
+    shutil.rmtree(suite.path("trash"), ignore_errors=True)
     sys.exit(any(value > limit for _, value, limit, _ in suite.targets))
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import statistics
 import subprocess
@@ -20,8 +19,8 @@ GAP = 0.05  # seconds from one new file to the next
 
 def batches(suite):
     """A job without an end gets a new file of ten records every 50 ms."""
+    suite.clear(suite.work, ["trickle"])
     source = suite.path("trickle")
-    shutil.rmtree(source, ignore_errors=True)
     os.makedirs(source)
     folder = suite.job("trickle", source, "f1/f1.wasm", [table(F1_SCHEMA)], trigger={"interval": "0s"}, files={"settle": "0s"})
     command = [suite.program, "run", "--progress", "json", "--log-level", "warn", os.path.join(folder, "job.yaml")]
@@ -30,23 +29,26 @@ def batches(suite):
     reader = threading.Thread(target=lambda: seen.extend((time.monotonic(), json.loads(text)) for text in p.stdout), daemon=True)
     reader.start()
     time.sleep(1)
-    written = []
+    os.sync()  # what earlier parts left to write back
+    written, disk = [], []
     for i in range(BATCHES):
         path = os.path.join(source, f"{i:05d}.jsonl")
         with open(path + ".tmp", "w") as f:
             f.writelines(gen_f1.lines(i * RECORDS, RECORDS))
         written.append(time.monotonic())
         os.rename(path + ".tmp", path)
-        time.sleep(GAP)
+        time.sleep(GAP * 0.7)
+        disk.append(flush(suite.path("fsync")))  # in between, so that the disk is as busy as it was for the batches
+        time.sleep(GAP * 0.3)
     time.sleep(1)
     p.send_signal(signal.SIGTERM)
     if p.wait() != 0:
         raise SystemExit(f"the job ended with {p.returncode}")
     reader.join()
-    report(suite, written, seen)
+    report(suite, written, seen, disk)
 
 
-def report(suite, written, seen):
+def report(suite, written, seen, disk):
     records = [progress["numInputRows"] for _, progress in seen]
     if sum(records) != BATCHES * RECORDS:
         raise SystemExit(f"{sum(records)} records of {BATCHES * RECORDS} came through")
@@ -62,8 +64,9 @@ def report(suite, written, seen):
     for part in sorted(seen[-1][1]["durationMs"]):
         line(f"... {part}", [progress["durationMs"].get(part, 0) for _, progress in seen[1:]])
     line("from the file's appearance to the report of its batch", arrived)
-    line("the disk's own write and fsync of 4 KiB", disk(suite.path("fsync")))
-    suite.target("a batch of ten records, p50", statistics.median(took), 10, "ms")
+    line("the disk's own fsync of a file of 4 KiB, in between", disk)
+    # Cut off, so half a millisecond more on average.
+    suite.target("a batch of ten records, p50", statistics.median(took) + 0.5, 10, "ms")
 
 
 def line(name, ms):
@@ -71,17 +74,14 @@ def line(name, ms):
     print(f"| {name} | {len(ms)} | {statistics.median(ms):.2f} | {ms[len(ms) * 99 // 100]:.2f} | {ms[-1]:.2f} |", flush=True)
 
 
-def disk(path):
-    ms = []
+def flush(path):
+    """Milliseconds for a file of 4 KiB to get to the disk."""
     with open(path, "wb") as f:
-        for _ in range(BATCHES):
-            f.write(b"x" * 4096)
-            f.flush()
-            began = time.monotonic()
-            os.fsync(f.fileno())
-            ms.append((time.monotonic() - began) * 1000)
-    os.remove(path)
-    return ms
+        f.write(b"x" * 4096)
+        f.flush()
+        began = time.monotonic()
+        os.fsync(f.fileno())
+        return (time.monotonic() - began) * 1000
 
 
 CALLS = "fsync,fdatasync,sync,syncfs,sync_file_range,msync"
@@ -98,8 +98,7 @@ def syncs(suite):
         folder = suite.job(f"syncs-{n}", source, "f1/f1.wasm", [table(F1_SCHEMA)], maxRecords=RECORDS)
         suite.once(folder)
         used[n] = min((suite.once(folder) for _ in range(suite.runs)), key=lambda run: run.cpu)
-    for d in ("checkpoint", "out"):
-        shutil.rmtree(os.path.join(folder, d))
+    suite.clear(folder)
     log = os.path.join(folder, "strace")
     command = ["strace", "-f", "-y", "-qq", "-e", "trace=" + CALLS, "-e", "signal=none", "-o", log]
     command += [suite.program, "run", "--progress", "none", os.path.join(folder, "job.yaml")]

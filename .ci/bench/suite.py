@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import threading
 import time
@@ -74,8 +73,8 @@ class Suite:
     def job(self, name, source, module, sinks, trigger=None, errors=None, files=None, **batch):
         """Writes a job into a folder of its own; YAML is a superset of JSON."""
         folder = self.path("jobs", name)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(folder)
+        os.makedirs(folder, exist_ok=True)
+        self.clear(folder)
         spec = {
             "checkpoint": "./checkpoint", "trigger": trigger or {"availableNow": True},
             "sources": [{"name": "in", "files": {"path": source, "format": "jsonl"} | (files or {})} | ({"batch": batch} if batch else {})],
@@ -88,10 +87,18 @@ class Suite:
             json.dump({"apiVersion": "wasmill/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}, f, indent=1)
         return folder
 
+    def clear(self, folder, names=("checkpoint", "out")):
+        """Puts a job's progress and output, or what is named, out of the way. They are deleted at the end: for seconds after a deletion ext4 looks
+        long for an inode that it may use, which would be measured too."""
+        trash = self.path("trash", str(time.monotonic_ns()))
+        os.makedirs(trash)
+        for d in names:
+            if os.path.exists(os.path.join(folder, d)):
+                os.rename(os.path.join(folder, d), os.path.join(trash, d))
+
     def once(self, folder, sink="table"):
         """Runs a job from nothing."""
-        for d in ("checkpoint", "out"):
-            shutil.rmtree(os.path.join(folder, d), ignore_errors=True)
+        self.clear(folder)
         command = [self.program, "run", "--progress", "none", "--log-level", "warn", os.path.join(folder, "job.yaml")]
         return Run(command, self.env, os.path.join(folder, "out", sink, "_spark_metadata", "0"))
 
