@@ -25,6 +25,13 @@ const (
 	CodePermission = "sink.permission"  // reading or writing is not allowed
 )
 
+// The ways out of a directory that cannot be gone on with. A new directory alone is none: the checkpoint knows what is
+// published in this one.
+const (
+	beginAnew   = "begin new places where the checkpoint stands: `wasmill checkpoint fork --to DIR`, then DIR under `checkpoint` in the job file and a new directory for each sink"
+	restoreFile = "restore the file from a backup; or " + beginAnew
+)
+
 // wrap says what failed, and makes a fault of what a user can mend.
 func (t *Target) wrap(op string, err error) error {
 	if err == nil {

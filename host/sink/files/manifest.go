@@ -100,7 +100,7 @@ func (t *Target) readManifest() (manifest, error) {
 		}
 		id := parseID(f[1])
 		if (f[2] != "") != isCompaction(id) {
-			return m, t.fail(CodeDamaged, t.meta(i.Name), "restore the directory from a backup, or give the sink a new one",
+			return m, t.fail(CodeDamaged, t.meta(i.Name), "restore the directory from a backup; or "+beginAnew,
 				"the manifest has a file that belongs to another compaction interval than %d", compactInterval)
 		}
 		m.there[id] = true
@@ -112,7 +112,7 @@ func (t *Target) readManifest() (manifest, error) {
 	m.done = m.published().Batch
 	for id := first(m.done); id < m.done; id++ {
 		if !m.there[id] {
-			return m, t.fail(CodeDamaged, t.meta(manifestName(id)), "restore the file from a backup, or give the sink a new directory",
+			return m, t.fail(CodeDamaged, t.meta(manifestName(id)), restoreFile,
 				"a manifest file is missing; the newest is %d", m.done)
 		}
 	}
@@ -191,7 +191,7 @@ func (t *Target) lines(name string, fn func(line []byte) error) error {
 		err = closeErr
 	}
 	if errors.Is(err, errManifest) {
-		return t.fail(CodeDamaged, t.meta(name), "restore the file from a backup, or give the sink a new directory", "%w", err)
+		return t.fail(CodeDamaged, t.meta(name), restoreFile, "%w", err)
 	}
 	return err
 }

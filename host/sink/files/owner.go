@@ -55,35 +55,47 @@ func (t *Target) checkForeign() error {
 
 // claim writes the owner file, or checks the one that is there.
 func (t *Target) claim(o sink.Owner) error {
-	name := t.meta(ownerName)
-	mine := owner{Version: ownerVersion, Query: o.Query, Sink: t.cfg.Sink, Job: o.Job, Path: t.dir}
-	data, err := durable.ReadFile(t.files, name, maxOwner)
+	err := t.checkOwner(o)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t.writeOwner(name, mine)
+		return t.writeOwner(t.meta(ownerName), owner{Version: ownerVersion, Query: o.Query, Sink: t.cfg.Sink, Job: o.Job, Path: t.dir})
 	}
+	return err
+}
+
+// checkOwner holds the owner file against an owner. fs.ErrNotExist: there is none.
+func (t *Target) checkOwner(o sink.Owner) error {
+	name := t.meta(ownerName)
+	data, err := durable.ReadFile(t.files, name, maxOwner)
 	if err != nil {
 		return err
 	}
 	var found owner
 	if err := json.Unmarshal(data, &found); err != nil || found.Version < 1 {
-		return t.fail(CodeDamaged, name, "restore the file from a backup, or give the sink a new directory",
+		return t.fail(CodeDamaged, name, restoreFile,
 			"the owner file cannot be read: %v", err)
 	}
 	switch {
 	case found.Version > ownerVersion:
 		return t.fail(CodeNewer, name, "run the newer version of wasmill",
 			"a newer version wrote this directory: format %d, this program knows %d", found.Version, ownerVersion)
-	case found.Query != mine.Query:
-		return t.fail(CodeOtherQuery, t.dir, "give this sink another directory, or continue with the checkpoint of the other query",
-			"the directory belongs to query %s (job %s); this is query %s", found.Query, found.Job, mine.Query)
-	case found.Sink != mine.Sink:
+	case found.Query != o.Query:
+		return t.fail(CodeOtherQuery, t.dir, "give a sink that begins a directory of its own, and one that goes on the directory it has; or go on with the checkpoint of the other query",
+			"the directory belongs to query %s (job %s); this is %s", found.Query, found.Job, queryWords(o.Query))
+	case found.Sink != t.cfg.Sink:
 		return t.fail(CodeOtherSink, t.dir, "give each sink a directory of its own; a sink keeps its name",
-			"the directory belongs to sink %s of this job; this is sink %s", found.Sink, mine.Sink)
-	case found.Path != mine.Path:
-		return t.fail(CodeMoved, t.dir, "move it back, or give the sink a new directory",
+			"the directory belongs to sink %s of this job; this is sink %s", found.Sink, t.cfg.Sink)
+	case found.Path != t.dir:
+		return t.fail(CodeMoved, t.dir, "move it back, or put its old path into the job file; or "+beginAnew,
 			"the directory was made as %s, and its manifest names all files by that path", found.Path)
 	}
 	return nil
+}
+
+func queryWords(query string) string {
+	if query == "" {
+		return "a new query"
+	}
+	return "query " + query
 }
 
 func (t *Target) writeOwner(name string, o owner) error {

@@ -110,11 +110,40 @@ func TestRefusedDirectories(t *testing.T) {
 			}
 			before := tree(t, dir)
 			target := newTarget(t, files.Config{Dir: dir, Format: files.JSONL})
-			_, err := target.Open(t.Context(), sink.Owner{Query: query, Job: "test"})
+			_, err := target.Inspect(t.Context(), sink.Owner{Query: query, Job: "test"})
+			wantFault(t, err, c.code)
+			if tree(t, dir) != before {
+				t.Errorf("looking changed the directory: %s, before %s", tree(t, dir), before)
+			}
+			_, err = target.Open(t.Context(), sink.Owner{Query: query, Job: "test"})
 			wantFault(t, err, c.code)
 			if c.code == files.CodeForeign && tree(t, dir) != before {
 				t.Errorf("the directory was changed: %s, before %s", tree(t, dir), before)
 			}
 		})
+	}
+}
+
+// TestInspectTouchesNothing looks at a directory that is not there, and beside the process that has it open.
+func TestInspectTouchesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	look := newTarget(t, files.Config{Dir: dir, Format: files.JSONL})
+	p, err := look.Inspect(t.Context(), sink.Owner{Query: query, Job: "test"})
+	if err != nil || p.Batch >= 0 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Fatalf("the directory was made: %v", err)
+	}
+	holder := newTarget(t, files.Config{Dir: dir, Format: files.JSONL})
+	if _, err := holder.Open(t.Context(), sink.Owner{Query: query, Job: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	before := tree(t, dir)
+	if p, err = look.Inspect(t.Context(), sink.Owner{Query: query, Job: "test"}); err != nil || p.Batch >= 0 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if tree(t, dir) != before {
+		t.Errorf("looking changed the directory: %s, before %s", tree(t, dir), before)
 	}
 }

@@ -65,6 +65,7 @@ func Run(t *testing.T, factory Factory) {
 		{"other digest", true, otherDigest},
 		{"old batch", true, oldBatch},
 		{"zombie", true, zombie},
+		{"inspect", true, inspect},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
