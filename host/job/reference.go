@@ -1,11 +1,18 @@
 package job
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 )
 
-// Reference returns the job file's reference as Markdown: one table for each object, in the order of the file.
+// data says what becomes of values and of records that are set aside.
+//
+//go:embed data.md
+var data string
+
+// Reference returns the job file's reference as Markdown: one table for each object, in the order of the file,
+// and what the job's data look like.
 func Reference() []byte {
 	root := Describe()
 	var b strings.Builder
@@ -15,7 +22,10 @@ func Reference() []byte {
 		"`1h30m`; sizes `64MiB` (powers of 1024) or `1GB` (powers of 1000). Names are a lower-case letter and up to 62 of `a-z`,\n" +
 		"`0-9`, `_`, `-`. Paths are relative to the job file. `${env:X}`, `${env:X:-default}` and `${file:X}` can stand in\n" +
 		"connections, paths and topic names; they are never stored.\n")
+	b.WriteString("What fits which column, and what a dead letter looks like, stands at the end: [values and columns](#values-and-columns),\n" +
+		"[dead letters](#dead-letters).\n")
 	section(&b, &root, "")
+	b.WriteString(data)
 	return []byte(b.String())
 }
 
