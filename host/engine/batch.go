@@ -171,17 +171,11 @@ func (e *Engine) decideBatch(ctx context.Context, b *batch) error {
 		Semantics: Semantics, Inputs: b.out.inputs, Outputs: b.out.outputs, Attempt: b.attempt,
 		Targets: map[string]checkpoint.TargetOutcome{}, Sources: map[string]checkpoint.SourceOutcome{},
 	}
-	for _, t := range e.targets {
-		o := checkpoint.TargetOutcome{Last: checkpoint.NoBatch}
-		if b.before != nil {
-			if earlier, known := b.before.Targets[t.ID()]; known {
-				o.Last, o.Digest = earlier.Last, earlier.Digest
-			}
-		}
-		if staged, called := b.staged[t.ID()]; called {
-			o = checkpoint.TargetOutcome{Staged: staged, Last: d.Batch, Digest: d.Digest}
-		}
-		d.Targets[t.ID()] = o
+	if err := e.carry(ctx, b.before, d); err != nil {
+		return err
+	}
+	for id, staged := range b.staged {
+		d.Targets[id] = checkpoint.TargetOutcome{Staged: staged, Last: d.Batch, Digest: d.Digest}
 	}
 	for name, in := range b.out.inputs {
 		d.Sources[name] = checkpoint.SourceOutcome{Records: in.Records}
@@ -190,6 +184,27 @@ func (e *Engine) decideBatch(ctx context.Context, b *batch) error {
 		return err
 	}
 	b.decision = d
+	return nil
+}
+
+// carry takes over where the targets stand, also those that are no longer in the job: they may come back.
+func (e *Engine) carry(ctx context.Context, before, d *checkpoint.Decision) error {
+	ids := map[string]bool{}
+	for _, t := range e.targets {
+		ids[t.ID()] = true
+	}
+	if before != nil {
+		for id := range before.Targets {
+			ids[id] = true
+		}
+	}
+	for id := range ids {
+		o, err := e.standing(ctx, before, id)
+		if err != nil {
+			return err
+		}
+		d.Targets[id] = checkpoint.TargetOutcome{Last: o.Last, Digest: o.Digest}
+	}
 	return nil
 }
 

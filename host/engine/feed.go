@@ -80,6 +80,9 @@ type passWriter struct {
 	err    error // what it answered last
 }
 
+// tooLarge is the word for what a source cuts because it is longer than a record may be.
+const tooLarge = "too_large"
+
 // rejectPort stands for "not a record" in the digest of what was read.
 const rejectPort = 0xffff
 
@@ -100,7 +103,7 @@ func (w *passWriter) Reject(r *abi.Record, code, reason string) error {
 		return nil
 	}
 	w.err = w.l.setAside(w.b, &w.l.reject[w.src], letter{
-		code: CodeReject, word: code, reason: reason,
+		code: CodeReject, word: code, reason: reason, cut: code == tooLarge,
 		origin: origin{edge: FromSource(w.src), split: w.split, offset: r.Offset, partition: r.Partition},
 	}, r)
 	return w.err

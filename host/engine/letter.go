@@ -34,6 +34,7 @@ type origin struct {
 // letter is one record set aside, with the reason.
 type letter struct {
 	poison bool // a lane was started again without it
+	cut    bool // the record was cut before it came here
 	code   int32
 	word   string // a stable word for the code
 	reason string
@@ -108,6 +109,7 @@ func (lt *letter) record(g *Graph, b *batchRun) (*abi.Record, error) {
 		Code: lt.code, Word: lt.word, Reason: lt.reason, Headers: []letterHeader{},
 	}
 	value := lt.rec.Value
+	out.Truncated = lt.cut
 	if len(value) > letterValueMax {
 		value, out.Truncated = value[:letterValueMax], true
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 
@@ -46,7 +47,7 @@ func (f *failure) letter(s *stageLane) letter {
 // findPoison names the record that a guest failed on: the one it named itself, the one its progress cell points at, or
 // the last record of the smallest failing prefix of the frame, found by bisection with a fresh run of the lane a probe.
 func (l *lane) findPoison(ctx context.Context, b *batchRun, s *stageLane, f *failure) (uint32, letter, error) {
-	if len(f.indexes) == 0 {
+	if len(f.indexes) == 0 && f.named < 0 {
 		return 0, letter{}, guestFailed(s.node.Name, b.plan.Batch, l.index, f.text())
 	}
 	index, ok := f.pointed()
@@ -57,10 +58,29 @@ func (l *lane) findPoison(ctx context.Context, b *batchRun, s *stageLane, f *fai
 		}
 	}
 	lt := f.letter(s)
+	var err error
+	lt.origin, err = l.whence(ctx, b, s, index)
+	return index, lt, err
+}
+
+// whence says where the record with that number in the lane was read, by reading the lane again if need be.
+func (l *lane) whence(ctx context.Context, b *batchRun, s *stageLane, index uint32) (origin, error) {
 	if in, split := s.chunk.find(index); in != nil {
-		lt.origin = origin{edge: s.node.Inputs[in.Input], split: split, offset: in.Offset, partition: in.Partition}
+		return origin{edge: s.node.Inputs[in.Input], split: split, offset: in.Offset, partition: in.Partition}, nil
 	}
-	return index, lt, nil
+	from := origin{edge: Edge{Source: -1, Stage: s.index}, offset: -1, partition: -1}
+	var next uint32
+	err := l.feed(ctx, b, s.node.Inputs, func(entry int, split string, r *abi.Record) error {
+		if next++; next <= index {
+			return nil
+		}
+		from = origin{edge: s.node.Inputs[entry], split: split, offset: r.Offset, partition: r.Partition}
+		return errProbeEnd
+	})
+	if errors.Is(err, errProbeEnd) {
+		err = nil
+	}
+	return from, err
 }
 
 // pointed returns the record that the guest pointed at, if that is one of the frame.

@@ -36,7 +36,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return e.expect(pubs, nil)
+		return e.expect(ctx, pubs, nil)
 	}
 	b, err := e.found(ctx, plan)
 	if err != nil {
@@ -47,7 +47,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		return err
 	}
 	if dec == nil {
-		if err := e.expect(pubs, b.before); err != nil {
+		if err := e.expect(ctx, pubs, b.before); err != nil {
 			return err
 		}
 		return e.runAgain(ctx, b, "planned, not decided")
@@ -106,51 +106,15 @@ func (e *Engine) openTargets(ctx context.Context, next checkpoint.BatchID) (map[
 	return pubs, nil
 }
 
-// expect checks that every target stands where the decision says; nil stands for before the first batch.
-func (e *Engine) expect(pubs map[string]sink.Published, d *checkpoint.Decision) error {
-	for _, t := range e.targets {
-		if mayRepeat(t.Traits()) {
-			continue
-		}
-		if err := sameAs(t.ID(), pubs[t.ID()], outcomeOf(d, t.ID())); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func outcomeOf(d *checkpoint.Decision, target string) checkpoint.TargetOutcome {
-	if d != nil {
-		if o, ok := d.Targets[target]; ok {
-			return o
-		}
-	}
-	return checkpoint.TargetOutcome{Last: checkpoint.NoBatch}
-}
-
-// sameAs compares what a target has published with what the checkpoint says it has.
-func sameAs(id string, p sink.Published, o checkpoint.TargetOutcome) error {
-	const forkHint = "look at both with `wasmill checkpoint show` and `verify`; continue from here with `wasmill checkpoint fork`"
-	switch {
-	case p.Batch > o.Last:
-		return fault.New(CodeTargetAhead, "target "+id,
-			fmt.Errorf("it has published batch %d, the checkpoint knows of %d: was an older copy of the checkpoint restored?", p.Batch, o.Last), forkHint)
-	case p.Batch < o.Last:
-		return fault.New(CodeTargetBehind, "target "+id,
-			fmt.Errorf("it has published batch %d, the checkpoint says %d: was the output removed or an older copy restored?", p.Batch, o.Last), forkHint)
-	case p.Digest != o.Digest:
-		return fault.New(CodeTargetDiffers, "target "+id,
-			fmt.Errorf("its batch %d has digest %s, the checkpoint says %s: do two checkpoints write to it?", p.Batch, p.Digest, o.Digest), forkHint)
-	}
-	return nil
-}
-
 // runAgain takes a planned batch from the start. A newer revision may run it, so that a fix can be deployed.
 func (e *Engine) runAgain(ctx context.Context, b *batch, why string) error {
 	for _, t := range e.targets {
 		e.cfg.Events.warning("drop what target "+t.ID()+" staged", t.Abort(ctx, b.plan.Batch))
 	}
 	e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Rung: "rerun", Detail: why})
+	if err := e.withoutGone(ctx, b); err != nil {
+		return err
+	}
 	return e.finish(ctx, b)
 }
 
@@ -174,45 +138,6 @@ func (e *Engine) settle(ctx context.Context, b *batch, pubs map[string]sink.Publ
 		return e.runAgain(ctx, b, "un-decided")
 	}
 	return e.do(ctx, b, StepSeal, e.sealBatch)
-}
-
-// pending lists the targets that were called for the batch and have not published it. Every skip of published output is
-// proven by an equal digest.
-func (e *Engine) pending(ctx context.Context, b *batch, pubs map[string]sink.Published) ([]sink.Target, error) {
-	n := b.decision.Batch
-	for id, o := range b.decision.Targets {
-		if o.Last == n && e.target(id) == nil {
-			res, err := e.cfg.Log.Resolution(ctx, n, id)
-			if err != nil {
-				return nil, err
-			}
-			if !chose(res, checkpoint.Skip) {
-				return nil, fault.New(CodeUnresolved, "target "+id,
-					fmt.Errorf("batch %d is decided for it, but it is no longer in the job", n),
-					fmt.Sprintf("put it back for one start, or `wasmill checkpoint resolve %d --sink %s --skip`", n, id))
-			}
-		}
-	}
-	var pending []sink.Target
-	for _, t := range e.inOrder(mayRepeat) {
-		o := outcomeOf(b.decision, t.ID())
-		if mayRepeat(t.Traits()) {
-			if mark, noted := e.marks[t.ID()]; o.Last == n && (!noted || mark.Batch < n) {
-				pending = append(pending, t)
-			}
-			continue
-		}
-		p := pubs[t.ID()]
-		done := sameAs(t.ID(), p, o)
-		if done == nil {
-			continue
-		}
-		if o.Last != n || sameAs(t.ID(), p, outcomeOf(b.before, t.ID())) != nil {
-			return nil, done
-		}
-		pending = append(pending, t)
-	}
-	return pending, nil
 }
 
 // ladder publishes a decided batch on the pending targets:
@@ -254,14 +179,6 @@ func (e *Engine) ladder(ctx context.Context, b *batch, pending []sink.Target) (u
 func (e *Engine) publishStaged(ctx context.Context, b *batch, pending []sink.Target) (lost []sink.Target, err error) {
 	n := b.decision.Batch
 	for _, t := range pending {
-		res, err := e.cfg.Log.Resolution(ctx, n, t.ID())
-		if err != nil {
-			return nil, err
-		}
-		if chose(res, checkpoint.Skip) {
-			e.cfg.Events.recovered(Recovery{Batch: n, Target: t.ID(), Rung: "skipped", Detail: "by `checkpoint resolve --skip`"})
-			continue
-		}
 		if t.Traits().Volatile {
 			lost = append(lost, t)
 			continue

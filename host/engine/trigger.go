@@ -77,5 +77,5 @@ func (t Trigger) pause(started, now time.Time, ran bool) time.Duration {
 		return min(max(idleShare*now.Sub(started), idleLeast), idleMost)
 	}
 	next := started.Truncate(t.Interval).Add(t.Interval)
-	return next.Sub(now)
+	return min(next.Sub(now), t.Interval) // a clock set back must not stop the job
 }

@@ -41,6 +41,8 @@ type world struct {
 	batch    int64
 	workers  int
 	skipLost bool
+	in2      *sim.Input // a second source "other", read by the same stage
+	noSide   bool
 	events   *engine.Events
 	attempts int
 	revive   func(context.Context, string) (*engine.Graph, engine.ErrorPolicy, error)
@@ -77,7 +79,17 @@ func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
 			{Name: "dead", Target: target("dead")},
 		},
 	}
-	return g, engine.ErrorPolicy{Policy: w.policy, Sink: 2, Max: w.max}
+	if w.in2 != nil {
+		g.Sources = append(g.Sources, engine.SourceNode{
+			Name: "other", Source: &sim.Source{Proc: p, In: w.in2, SplitSize: 3}, Limit: source.Limit{Records: w.batch},
+		})
+		g.Stages[0].Inputs = append(g.Stages[0].Inputs, engine.FromSource(1))
+	}
+	dead := 2
+	if w.noSide {
+		g.Sinks, dead = slices.Delete(g.Sinks, 1, 2), 1
+	}
+	return g, engine.ErrorPolicy{Policy: w.policy, Sink: dead, Max: w.max}
 }
 
 // run opens a process on the world and runs what is available; its error is the process's.
