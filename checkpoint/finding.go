@@ -11,7 +11,7 @@ import (
 // Finding is one thing that is wrong with a checkpoint.
 type Finding struct {
 	Code    string `json:"code"`
-	File    string `json:"file"` // relative to the checkpoint directory
+	File    string `json:"file"` // relative to the checkpoint directory; of a target, its place
 	Message string `json:"message"`
 	WayOut  string `json:"wayOut"`
 	// Note marks what does not keep the job from going on.

@@ -13,6 +13,8 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/pipeline"
 )
 
 // checkpointPlace is how the commands below name what they work on.
@@ -32,7 +34,7 @@ func checkpointCommand(e *Env) *ucli.Command {
 			},
 			{
 				Name: "verify", Usage: "read every record of a checkpoint and say all that is wrong", ArgsUsage: checkpointPlace,
-				Description: where + "\nChanges nothing. Exits with 3 when something keeps the job from going on.",
+				Description: where + "\nWith a job file, its sinks are held against the checkpoint as well. Changes nothing. Exits with 3 when something keeps the job from going on.",
 				Flags:       []ucli.Flag{outputFlag()},
 				Action:      func(c *ucli.Context) error { return e.checkpointVerify(c) },
 			},
@@ -53,6 +55,8 @@ func checkpointCommand(e *Env) *ucli.Command {
 type checkpointAt struct {
 	dir string
 	job string // of the job file that names it, "" when the directory itself was named
+	// file is that job file, nil when the directory itself was named.
+	file *job.Job
 }
 
 // checkpointOf finds the checkpoint that an argument names, or that of the default job file.
@@ -75,7 +79,7 @@ func (e *Env) checkpointOf(c *ucli.Context, args []string) (checkpointAt, error)
 	if err != nil {
 		return checkpointAt{}, err
 	}
-	return checkpointAt{dir: j.Checkpoint, job: j.Name}, nil
+	return checkpointAt{dir: j.Checkpoint, job: j.Name, file: j}, nil
 }
 
 // checkpointOptions are those of a command that changes a checkpoint.
@@ -204,18 +208,32 @@ func (e *Env) checkpointVerify(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	if output == outputJSON {
-		err = e.printJSON(r)
-	} else {
-		err = reportPage(at.dir, r).print(e.Stdout)
+	targets, err := e.verifyTargets(c, at, r)
+	if err != nil {
+		return err
 	}
-	if err == nil && !r.OK() {
+	if output == outputJSON {
+		all := *r
+		all.Findings = append(all.Findings, targets...)
+		err = e.printJSON(&all)
+	} else {
+		err = reportPage(at.dir, r, targets).print(e.Stdout)
+	}
+	if err == nil && (!r.OK() || len(targets) > 0) {
 		return errFindings
 	}
 	return err
 }
 
-func reportPage(dir string, r *checkpoint.Report) *page {
+// verifyTargets looks at the sinks of the job file, if one was named, once the checkpoint itself can be gone on with.
+func (e *Env) verifyTargets(c *ucli.Context, at checkpointAt, r *checkpoint.Report) ([]checkpoint.Finding, error) {
+	if at.file == nil || !r.OK() || r.Spark {
+		return nil, nil
+	}
+	return pipeline.CheckTargets(c.Context, at.file, e.pipelineEnv(c, nil, nil))
+}
+
+func reportPage(dir string, r *checkpoint.Report, targets []checkpoint.Finding) *page {
 	p := &page{}
 	who := ""
 	if r.Spark {
@@ -223,11 +241,13 @@ func reportPage(dir string, r *checkpoint.Report) *page {
 	}
 	p.line("%s: %s and %s read%s", dir, plural(int64(r.Plans), "plan"), plural(int64(r.Decisions), "decision"), who)
 	findingRows(p, r.Findings)
+	findingRows(p, targets)
 	switch {
 	case len(r.Offers) > 0:
 		p.line("")
 		p.line("`wasmill checkpoint repair` offers:")
 		offerRows(p, r.Offers)
+	case len(targets) > 0:
 	case r.OK():
 		p.line("ok")
 	default:

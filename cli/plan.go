@@ -19,7 +19,7 @@ func planCommand(e *Env) *ucli.Command {
 		Usage:     "show what a job would do next, its guarantees, and whether its checkpoint fits it",
 		ArgsUsage: "[JOB.yaml]",
 		Description: "Takes nothing over and writes nothing; the job may be running. Exits with 3 when the job has changed in a way that needs " +
-			"your word (`wasmill run --allow-changes`) or a fresh checkpoint.\nWithout a name it takes " + DefaultJobFile + ".",
+			"your word (`wasmill run --allow-changes`) or a fresh checkpoint, and when a sink and the checkpoint do not belong together.\nWithout a name it takes " + DefaultJobFile + ".",
 		Flags:  append(engineFlags(), outputFlag()),
 		Action: func(c *ucli.Context) error { return e.plan(c) },
 	}
@@ -40,6 +40,8 @@ type planShown struct {
 	Paths      []planPath   `json:"paths"`
 	Unread     []string     `json:"unreadPorts"`
 	GoneSinks  []string     `json:"goneSinks,omitempty"`
+	// Findings are sinks that the next start refuses.
+	Findings []checkpoint.Finding `json:"findings"`
 }
 
 type planChange struct {
@@ -111,7 +113,7 @@ func (e *Env) plan(c *ucli.Context) (err error) {
 	} else {
 		err = shown.page(j.Errors.Policy).print(e.Stdout)
 	}
-	if err == nil && !v.Compatible() {
+	if err == nil && (!v.Compatible() || len(v.Findings) > 0) {
 		return errFindings
 	}
 	return err
@@ -121,7 +123,8 @@ func showPlan(job, dir string, v *pipeline.Preview) *planShown {
 	s := &planShown{
 		Job: job, Checkpoint: dir, QueryID: v.QueryID, Revision: v.Revision, Decided: v.Before, Compatible: v.Compatible(),
 		Changes: []planChange{}, Unknown: v.Unknown, Paths: []planPath{}, Unread: append([]string{}, v.Unread...), GoneSinks: v.Gone,
-		Next: planNext{Batch: int64(v.Batch), Planned: v.Planned, Sources: []planSource{}},
+		Findings: append([]checkpoint.Finding{}, v.Findings...),
+		Next:     planNext{Batch: int64(v.Batch), Planned: v.Planned, Sources: []planSource{}},
 	}
 	for _, c := range v.Changes {
 		s.Changes = append(s.Changes, planChange{c.Path, c.What, string(c.Severity)})
@@ -164,6 +167,11 @@ func (s *planShown) page(policy string) *page {
 		if len(w.Targets) > 0 {
 			p.line("targets not known to have it: %s", strings.Join(w.Targets, ", "))
 		}
+		p.line("")
+	}
+	if len(s.Findings) > 0 {
+		p.line("THE NEXT START REFUSES")
+		findingRows(p, s.Findings)
 		p.line("")
 	}
 	s.Next.rows(p)

@@ -35,6 +35,8 @@ type Preview struct {
 	Unknown string
 	// Gone are the targets that the last batch is decided for and the job no longer has: the next start cannot ask them.
 	Gone []string
+	// Findings are the targets that the next start refuses.
+	Findings []checkpoint.Finding
 }
 
 // Waiting is a last batch that is not known to be done.
@@ -74,10 +76,11 @@ func (p *Program) Preview(ctx context.Context) (*Preview, error) {
 		return nil, err
 	}
 	v := &Preview{Revision: p.Revision, Unread: UnreadPorts(g), Paths: paths(g, policy)}
-	tail, err := p.lookAtTail(ctx)
+	tail, found, err := p.standing(ctx)
 	if err != nil {
 		return nil, err
 	}
+	v.Findings = found
 	v.QueryID = tail.query
 	if err := v.compare(ctx, p, tail); err != nil {
 		return nil, err
