@@ -111,11 +111,17 @@ func codecFits(f Format, codec parquetfile.Codec) bool {
 	return false
 }
 
+// maxPartitionColumn leaves room in a directory's name for null and for any value that is not a text.
+const maxPartitionColumn = maxDirName - len("=") - 48
+
 func (c *Config) checkPartitions() error {
 	for i, name := range c.PartitionBy {
 		at := c.Schema.Index(name)
 		if at < 0 {
 			return fmt.Errorf("partitionBy: the schema has no column %q", name)
+		}
+		if n := len(appendEscaped(nil, []byte(name))); n > maxPartitionColumn {
+			return fmt.Errorf("partitionBy: the name of column %.40q has %d bytes in a directory's name; %d is the most", name, n, maxPartitionColumn)
 		}
 		switch k := c.Schema.Column(at).Type.Kind; k {
 		case rows.Float, rows.Double, rows.Binary:
@@ -147,6 +153,10 @@ func New(cfg Config) (*Target, error) {
 	}
 	if t.enc, err = newEncoder(&cfg, t.partition); err != nil {
 		return nil, fmt.Errorf("sink %s: %w", cfg.Sink, err)
+	}
+	if t.room() < 0 {
+		return nil, fault.New(CodeConfig, "sink "+cfg.Sink, fmt.Errorf("the directory's path has %d bytes, which leaves a file's name no room", len(t.dir)),
+			"give the sink a directory with a shorter path")
 	}
 	return t, nil
 }

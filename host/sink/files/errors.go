@@ -23,6 +23,8 @@ const (
 	CodeLocked     = "sink.locked"      // another process writes there
 	CodeNoSpace    = "sink.no_space"    // the disk or the quota is full
 	CodePermission = "sink.permission"  // reading or writing is not allowed
+	CodeTooLong    = "sink.too_long"    // the file system takes no name or path of that length
+	CodeDisk       = "sink.disk"        // the file system failed in another way
 )
 
 // The ways out of a directory that cannot be gone on with. A new directory alone is none: the checkpoint knows what is
@@ -43,6 +45,7 @@ func (t *Target) wrap(op string, err error) error {
 	}
 	err = fmt.Errorf("%s: %w", op, err)
 	var locked *durable.LockedError
+	var errno syscall.Errno
 	switch {
 	case durable.NoSpace(err):
 		return fault.New(CodeNoSpace, t.dir, err, "make room on the disk; the job goes on by itself")
@@ -50,6 +53,10 @@ func (t *Target) wrap(op string, err error) error {
 		return fault.New(CodePermission, t.dir, err, "give the user that runs wasmill the right to write in this directory")
 	case errors.As(err, &locked):
 		return fault.New(CodeLocked, t.dir, err, "stop the other process; each sink needs a directory of its own")
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		return fault.New(CodeTooLong, t.dir, err, "partition by columns with shorter values, in a directory on a file system that takes names of 255 bytes; "+beginAnew)
+	case errors.As(err, &errno):
+		return fault.New(CodeDisk, t.dir, err, "see that the disk is well and that no file stands where a directory has to be, and start again; what is decided is published then")
 	}
 	return err
 }

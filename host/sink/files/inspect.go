@@ -22,7 +22,7 @@ func (t *Target) Inspect(_ context.Context, o sink.Owner) (sink.Published, error
 
 func (t *Target) inspect(o sink.Owner) (sink.Published, error) {
 	none := sink.Published{Batch: checkpoint.NoBatch}
-	if err := t.checkForeign(); err != nil {
+	if err := t.checkForeign(o); err != nil {
 		return none, err
 	}
 	err := t.checkOwner(o)

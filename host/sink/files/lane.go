@@ -13,6 +13,7 @@ import (
 type tableLane struct {
 	table     *rows.Table
 	partition []int // columns that become directories
+	room      int   // bytes that their names and a slash after each may have together
 	scratch   []byte
 }
 
@@ -30,8 +31,11 @@ func (l *tableLane) Append(r *abi.Record) error {
 	return nil
 }
 
-// maxDirName is the longest file name that common file systems take.
-const maxDirName = 255
+// What common file systems take: of one name, and of a whole path with the directory and the file.
+const (
+	maxDirName = 255
+	maxPath    = 4095
+)
 
 // checkPartition refuses what cannot be told apart again or makes no directory name: with it, publishing could fail or a
 // reader would see null.
@@ -55,6 +59,17 @@ func (l *tableLane) checkPartition(row int) *sink.Misfit {
 				Code: "length", Column: name,
 				Reason: "the partition value makes a directory name of " + strconv.Itoa(len(l.scratch)) + " bytes; 255 is the most",
 			}
+		}
+	}
+	if len(l.partition)*(maxDirName+1) <= l.room {
+		return nil
+	}
+	l.scratch = append(appendDir(l.scratch[:0], l.table, l.partition, row), '/')
+	if over := len(l.scratch) - l.room; over > 0 {
+		return &sink.Misfit{
+			Code: "length",
+			Reason: "the partition values make a path of up to " + strconv.Itoa(maxPath+over) + " bytes with the sink's directory and the file; " +
+				strconv.Itoa(maxPath) + " is the most",
 		}
 	}
 	return nil

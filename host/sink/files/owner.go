@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/wasmill/wasmill/checkpoint/durable"
-	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
@@ -31,7 +30,7 @@ type owner struct {
 
 // checkForeign refuses a directory with files in it that no owner file claims. A directory that is being made, with
 // nothing but our own folders, is taken over.
-func (t *Target) checkForeign() error {
+func (t *Target) checkForeign(o sink.Owner) error {
 	if _, err := t.files.Stat(t.meta(ownerName)); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -45,12 +44,49 @@ func (t *Target) checkForeign() error {
 		}
 		for _, i := range infos {
 			if i.Name != metaName && i.Name != stageName && !strings.HasPrefix(i.Name, ".") {
-				return fault.New(CodeForeign, path.Join(dir, i.Name), errors.New("the sink's directory holds files that Wasmill did not write"),
-					"give the sink an empty or a new directory")
+				return t.unclaimed(o, path.Join(dir, i.Name))
 			}
 		}
 	}
 	return nil
+}
+
+// unclaimed says whose files lie in a directory without an owner file, of which name is one: the names of parts tell.
+func (t *Target) unclaimed(o sink.Owner, name string) error {
+	part, err := t.findPart("", len(t.partition))
+	if err != nil {
+		return err
+	}
+	f := partForm.FindStringSubmatch(path.Base(part))
+	switch {
+	case f == nil:
+		return t.fail(CodeForeign, name, "give the sink an empty or a new directory", "the sink's directory holds files that Wasmill did not write")
+	case strings.HasPrefix(o.Query, f[1]):
+		return t.fail(CodeDamaged, t.meta(ownerName), "restore the whole folder "+metaName+" from a backup; or "+beginAnew,
+			"the manifest is gone or has lost its owner file, but the directory holds files of this very query, as %s: which of them count cannot be told", part)
+	}
+	return t.fail(CodeOtherQuery, path.Join(t.dir, part), "give the sink an empty or a new directory",
+		"the directory has no manifest, but files of the query whose id begins with %s; this is %s", f[1], queryWords(o.Query))
+}
+
+// findPart returns the first part in a directory and, depth levels down, the partitions in it; "" when there is none.
+func (t *Target) findPart(dir string, depth int) (string, error) {
+	infos, err := t.files.List(path.Join(t.dir, dir))
+	if err != nil {
+		return "", err
+	}
+	for _, i := range infos {
+		rel := path.Join(dir, i.Name)
+		switch {
+		case i.Dir && depth > 0 && strings.Contains(i.Name, "="):
+			if found, err := t.findPart(rel, depth-1); err != nil || found != "" {
+				return found, err
+			}
+		case i.Regular && partForm.MatchString(i.Name):
+			return rel, nil
+		}
+	}
+	return "", nil
 }
 
 // claim writes the owner file, or checks the one that is there.

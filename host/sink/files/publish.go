@@ -17,6 +17,9 @@ import (
 // Publish links the staged parts to their places and then the batch's manifest to its name.
 func (t *Target) Publish(ctx context.Context, d *checkpoint.Decision, s sink.Staged) error {
 	st, err := parseStaged(s)
+	if err != nil {
+		err = t.fail(CodeDamaged, t.dir, "run `wasmill checkpoint verify`; restore the checkpoint from a backup, or "+beginAnew, "%w", err)
+	}
 	if err == nil && !digestForm.MatchString(d.Digest) {
 		err = fmt.Errorf("%q is no batch digest", d.Digest)
 	}

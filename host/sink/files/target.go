@@ -61,7 +61,15 @@ func (t *Target) NewLane(name string) (sink.Lane, error) {
 	if t.cfg.Schema == nil {
 		return &rawLane{}, nil
 	}
-	return &tableLane{table: rows.NewTable(t.cfg.Schema), partition: t.partition}, nil
+	return &tableLane{table: rows.NewTable(t.cfg.Schema), partition: t.partition, room: t.room()}, nil
+}
+
+// longestPart is a part's name with all its numbers at their largest, less what follows the last dot.
+const longestPart = "part-0000000000-00000000-0000000000000000000-0000000000000000.c000."
+
+// room returns the bytes that a path has for the directories of partitions.
+func (t *Target) room() int {
+	return maxPath - len(t.dir) - len("/") - len(longestPart) - len(t.enc.ext())
 }
 
 func (t *Target) meta(name string) string  { return path.Join(t.dir, metaName, name) }
@@ -88,7 +96,7 @@ func (t *Target) Open(_ context.Context, o sink.Owner) (sink.Published, error) {
 
 // take makes the directories, takes the lock and checks the owner file.
 func (t *Target) take(o sink.Owner) error {
-	if err := t.checkForeign(); err != nil {
+	if err := t.checkForeign(o); err != nil {
 		return err
 	}
 	for _, dir := range []string{t.dir, t.meta(""), t.stage("")} {
