@@ -18,8 +18,8 @@
 //     rules above. An empty string is a misfit, not null;
 //   - string: a JSON string of valid Unicode; a number, true or false as it is written. An object or an array is a misfit;
 //   - binary: a string of padded standard base64;
-//   - timestamp: an RFC 3339 string with any offset, years 0001 to 9999, at most microseconds apart from trailing zeros;
-//     date: YYYY-MM-DD in the same years.
+//   - timestamp: an RFC 3339 string with any offset, years 0001 to 9999 of UTC, at most microseconds apart from trailing
+//     zeros; date: YYYY-MM-DD in the same years.
 package rows
 
 // Version numbers the conversion rules. It is raised when any input would make another row, or become a misfit or cease

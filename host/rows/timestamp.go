@@ -9,6 +9,12 @@ const (
 	secondsPerDay   = 86_400
 )
 
+// The seconds in which the years 0001 and 9999 of UTC begin and end.
+const (
+	firstSecond = -62_135_596_800
+	lastSecond  = 253_402_300_799
+)
+
 // text returns the raw text of the string at i, without escapes.
 func text(b []byte, i int) (raw []byte, end int, fail failure) {
 	if b[i] != '"' {
@@ -117,6 +123,9 @@ func rfc3339(s []byte) (int64, failCode) {
 		return 0, badText
 	}
 	seconds := days*secondsPerDay + int64(h*3600+m*60+sec) - offset
+	if seconds < firstSecond || seconds > lastSecond {
+		return 0, outOfRange
+	}
 	return seconds*microsPerSecond + micros, fits
 }
 
