@@ -30,18 +30,19 @@ func (t *Table) parse(b []byte) (int, failure) {
 		}
 		var fail failure
 		if c < 0 {
-			i, fail = skipValue(b, i)
-		} else {
-			v := &t.cols[c]
-			if v.seen != t.gen {
-				v.seen = t.gen
-				set++
+			if i, fail = skipValue(b, i); fail.code != fits {
+				return c, fail
 			}
-			next = c + 1
-			i, fail = t.value(v, b, i)
+			continue
 		}
-		if fail.code != fits {
-			return c, fail
+		v := &t.cols[c]
+		if v.seen != t.gen {
+			v.seen = t.gen
+			set++
+		}
+		next = c + 1
+		if i, fail = t.value(v, b, i); fail.code != fits {
+			return t.parseLast(b)
 		}
 	}
 	if i = skipSpace(b, i); i != len(b) {
@@ -51,6 +52,45 @@ func (t *Table) parse(b []byte) (int, failure) {
 		t.fillMissing()
 	}
 	return -1, failure{}
+}
+
+// parseLast is parse for an object in which a value does not fit. It first finds the last value of each column, as an
+// earlier one does not count, and then reads those: the first that does not fit is the failure.
+func (t *Table) parseLast(b []byte) (int, failure) {
+	t.gen++
+	i := skipSpace(b, 0)
+	for open := byte('{'); ; open = ',' {
+		c, at, fail := t.member(b, i, open)
+		if fail.code != fits {
+			return -1, fail
+		}
+		if i = at; c == atEnd {
+			break
+		}
+		if c >= 0 {
+			t.cols[c].seen, t.cols[c].last = t.gen, at
+		}
+		if i, fail = skipValue(b, i); fail.code != fits {
+			return c, fail
+		}
+	}
+	if i = skipSpace(b, i); i != len(b) {
+		return -1, failure{notJSON, i}
+	}
+	col, first := -1, failure{}
+	for c := range t.cols {
+		v := &t.cols[c]
+		if v.seen != t.gen {
+			continue
+		}
+		if _, fail := t.value(v, b, v.last); fail.code != fits && (col < 0 || v.last < t.cols[col].last) {
+			col, first = c, fail
+		}
+	}
+	if col < 0 {
+		t.fillMissing()
+	}
+	return col, first
 }
 
 func (t *Table) fillMissing() {

@@ -16,6 +16,7 @@ type Vector struct {
 	Ends  []uint32    // String, Binary: row i is Data[Ends[i]:Ends[i+1]]
 	Data  []byte      // String, Binary
 	seen  uint64      // the last append that set a slot
+	last  int         // where its value lies in the input, for an object in which a value does not fit
 	store storage     // which slice is used
 	key   keyPattern  // the key as it is expected in the input
 	limit decimalCaps // for decimals

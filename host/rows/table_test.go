@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/sink"
@@ -258,6 +261,19 @@ func TestObjects(t *testing.T) {
 		{`{"a":1,"a":2}`, `2 null`},
 		{`{"b":"x","a":1,"b":null}`, `1 null`},
 		{`{"b":"x","a":1,"b":"yy"}`, `1 "yy"`},
+		{`{"a":"bad","a":1}`, `1 null`},
+		{`{"a":1.5,"b":[],"a":"x","b":"yy","a":null}`, `null "yy"`},
+		{`{"a":"bad","b":"x","\u0061":7,"other":[{}]}`, `7 "x"`},
+		{`{"b":"\ud800","b":"x"}`, `null "x"`},
+		{`{"a":1,"a":"bad"}`, "type"},
+		{`{"a":"bad","a":1,"b":[]}`, "type"},
+		{`{"a":1.5,"b":[]}`, "precision"},
+		{`{"b":[],"a":1.5}`, "type"},
+		{`{"a":"bad","a":1.5}`, "precision"},
+		{`{"a":"bad","a":1`, "not_json"},
+		{`{"a":"bad","a":1}x`, "not_json"},
+		{`{"a":"bad","other":01,"a":1}`, "not_json"},
+		{`{"a":"\q","a":1}`, "not_json"},
 		{`{"\u0061":1,"b":"x"}`, `1 "x"`},
 		{`{"A":1,"ab":2,"":3,"b":"x"}`, `null "x"`},
 		{`{"a":1,"other":{"x":[1,"]}\"",{"y":null}],"z":-1.5e3},"b":"x"}`, `1 "x"`},
@@ -305,6 +321,44 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%.60s: got %s, want %s (%v)", c.object, got, c.want, err)
 		}
 	}
+}
+
+// TestLastOfEqualKeysCounts: a row is that of the object without its earlier duplicates, whatever those hold.
+func TestLastOfEqualKeysCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := []string{"1", "1.5", `"x"`, `"2"`, "null", "true", `"\ud800"`, "[1]", `"2024-01-01"`, "99999999999"}
+		names := []string{"a", "b", "c", "z"}
+		object, lean := "", ""
+		last := map[string]string{}
+		var order []string
+		for range rapid.IntRange(0, 8).Draw(t, "members") {
+			name, value := rapid.SampledFrom(names).Draw(t, "name"), rapid.SampledFrom(values).Draw(t, "value")
+			object += fmt.Sprintf(",%q:%s", name, value)
+			last[name] = value
+			order = append(slices.DeleteFunc(order, func(s string) bool { return s == name }), name)
+		}
+		for _, name := range order {
+			lean += fmt.Sprintf(",%q:%s", name, last[name])
+		}
+		schema, err := rows.NewSchema([]rows.Column{
+			{Name: "a", Type: rows.Type{Kind: rows.Int32}}, {Name: "b", Type: rows.Type{Kind: rows.String}}, {Name: "c", Type: rows.Type{Kind: rows.Date}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		show := func(members string) string {
+			tab := rows.NewTable(schema)
+			err := tab.Append([]byte("{" + strings.TrimPrefix(members, ",") + "}"))
+			var m *sink.Misfit
+			if errors.As(err, &m) {
+				return m.Code + " " + m.Column
+			}
+			return string(rowText(tab, 0))
+		}
+		if got, want := show(object), show(lean); got != want {
+			t.Fatalf("{%s}: %s, without duplicates %s", object, got, want)
+		}
+	})
 }
 
 // TestLongAndOddNames: the fast comparison of keys must not take one name for another.
