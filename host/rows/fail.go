@@ -15,6 +15,8 @@ const (
 	fits failCode = iota
 	notObject
 	notJSON
+	tooDeep
+	badEscape
 	badString
 	badType
 	outOfRange
@@ -33,6 +35,8 @@ type failure struct {
 var failWords = [...]struct{ code, reason string }{
 	notObject:  {"not_json", "the value is not one JSON object"},
 	notJSON:    {"not_json", "the value is not well-formed JSON"},
+	tooDeep:    {"not_json", "arrays and objects nest deeper than " + strconv.Itoa(MaxDepth) + " levels"},
+	badEscape:  {"not_json", "a string has an escape that JSON does not know"},
 	badString:  {"not_json", "a string is not valid Unicode"},
 	badType:    {"type", "not a value for this type"},
 	outOfRange: {"range", "outside the type's range"},
@@ -42,12 +46,18 @@ var failWords = [...]struct{ code, reason string }{
 	emptyText:  {"type", "an empty text is no value, only null is none"},
 }
 
-func (t *Table) misfit(b []byte, col int, f failure) *sink.Misfit {
+// misfit says what is wrong, and where if the input is no proper JSON.
+func (f failure) misfit() *sink.Misfit {
 	w := failWords[f.code]
 	m := &sink.Misfit{Code: w.code, Reason: w.reason}
 	if f.code <= badString {
 		m.Reason += ", at byte " + strconv.Itoa(f.at)
 	}
+	return m
+}
+
+func (t *Table) misfit(b []byte, col int, f failure) *sink.Misfit {
+	m := f.misfit()
 	if col < 0 {
 		return m
 	}

@@ -1,11 +1,6 @@
 package rows
 
-import (
-	"bytes"
-	"strconv"
-
-	"github.com/wasmill/wasmill/host/sink"
-)
+import "bytes"
 
 // Lines holds JSON texts as they are, one a line. It is not safe for concurrent use.
 type Lines struct {
@@ -16,8 +11,8 @@ type Lines struct {
 // Append adds a JSON text and a line feed. Line ends between tokens are dropped. A value that is not one JSON text in
 // UTF-8 is a *sink.Misfit.
 func (l *Lines) Append(value []byte) error {
-	if at, ok := CheckJSON(value); !ok {
-		return &sink.Misfit{Code: "not_json", Reason: "the value is not well-formed JSON in UTF-8, at byte " + strconv.Itoa(at)}
+	if fail := checkJSON(value); fail.code != fits {
+		return fail.misfit()
 	}
 	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
 		l.data = append(l.data, value...)

@@ -142,7 +142,7 @@ func (t *Table) member(b []byte, i int, open byte) (col, after int, fail failure
 	case flags&hasEscape != 0:
 		var ok bool
 		if t.text, ok = unescape(t.text[:0], name); !ok {
-			return noColumn, i, failure{badString, i}
+			return noColumn, i, unfit(name, i)
 		}
 		name = t.text
 	case flags&hasHigh != 0 && !utf8.Valid(name):
@@ -281,7 +281,7 @@ func (v *Vector) longText(b []byte, i, n int) (int, failure) {
 	case flags&hasEscape != 0:
 		var ok bool
 		if data, ok = unescape(data, raw); !ok {
-			return i, failure{badString, i}
+			return i, unfit(raw, i)
 		}
 	case flags&hasHigh != 0 && !utf8.Valid(raw):
 		return i, failure{badString, i}

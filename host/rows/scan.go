@@ -148,7 +148,7 @@ func checkString(b []byte, i int) (int, failure) {
 		return i, failure{badString, i}
 	}
 	if flags&hasEscape != 0 && !escapesValid(raw) {
-		return i, failure{badString, i}
+		return i, failure{badEscape, i}
 	}
 	return end + 1, failure{}
 }
@@ -172,16 +172,29 @@ func escapesValid(raw []byte) bool {
 	return true
 }
 
+// unfit is the failure of the string at i whose text cannot be made.
+func unfit(raw []byte, i int) failure {
+	if escapesValid(raw) {
+		return failure{badString, i}
+	}
+	return failure{badEscape, i}
+}
+
 // CheckJSON reports whether b is one JSON text in UTF-8, and if not the index of the byte where that is seen.
 func CheckJSON(b []byte) (at int, ok bool) {
+	fail := checkJSON(b)
+	return fail.at, fail.code == fits
+}
+
+func checkJSON(b []byte) failure {
 	i, fail := skipValue(b, skipSpace(b, 0))
 	if fail.code != fits {
-		return fail.at, false
+		return fail
 	}
 	if i = skipSpace(b, i); i != len(b) {
-		return i, false
+		return failure{notJSON, i}
 	}
-	return i, true
+	return failure{at: i}
 }
 
 // nesting is a stack of bits: which of the open containers are objects. With it no input makes the scanner recurse.
@@ -220,7 +233,7 @@ func skipValue(b []byte, i int) (int, failure) {
 		opened := b[i] == '{' || b[i] == '['
 		if opened {
 			if !n.push(b[i] == '{') {
-				return i, failure{notJSON, i}
+				return i, failure{tooDeep, i}
 			}
 			i = skipSpace(b, i+1)
 		} else if i, fail = skipScalar(b, i); fail.code != fits {

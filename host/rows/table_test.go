@@ -249,6 +249,42 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+// TestReasonsOfNoJSON: the words are the same for typed rows and for lines, and say where.
+func TestReasonsOfNoJSON(t *testing.T) {
+	deep := strings.Repeat("[", 1024) + strings.Repeat("]", 1024)
+	for _, c := range []struct{ value, want string }{
+		{`{"v":"x","z":[` + deep + `]}`, "arrays and objects nest deeper than 1024 levels, at byte 1037"},
+		{`{"v":[` + deep + `]}`, "v: arrays and objects nest deeper than 1024 levels, at byte 1029"},
+		{`{"v":"\x"}`, "v: a string has an escape that JSON does not know, at byte 5"},
+		{`{"v":"a long text before \u12"}`, "v: a string has an escape that JSON does not know, at byte 5"},
+		{`{"z":"\x"}`, "a string has an escape that JSON does not know, at byte 5"},
+		{`{"\x":1}`, "a string has an escape that JSON does not know, at byte 1"},
+		{"{\"v\":\"\xff\"}", "v: a string is not valid Unicode, at byte 5"},
+		{"{\"z\":\"\xff\"}", "a string is not valid Unicode, at byte 5"},
+		{`{"v":1,}`, "the value is not well-formed JSON, at byte 7"},
+	} {
+		err := rows.NewTable(schemaOf(t, "v", "string")).Append([]byte(c.value))
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%.40s:\n got %v\nwant %s", c.value, err, c.want)
+		}
+		if strings.Contains(c.want, "deeper") {
+			continue // a byte more or less
+		}
+		err = new(rows.Lines).Append([]byte(c.value))
+		if want := strings.TrimPrefix(c.want, "v: "); err == nil || err.Error() != want {
+			t.Errorf("a line of %.40s:\n got %v\nwant %s", c.value, err, want)
+		}
+	}
+	// A lone surrogate is JSON, but no text.
+	if err := rows.NewTable(schemaOf(t, "v", "string")).Append([]byte(`{"v":"\ud800"}`)); err == nil || err.Error() != "v: a string is not valid Unicode, at byte 5" {
+		t.Error(err)
+	}
+	var m *sink.Misfit
+	if err := new(rows.Lines).Append([]byte("[" + deep + "]")); !errors.As(err, &m) || m.Code != "not_json" || !strings.Contains(m.Reason, "deeper") {
+		t.Error(err)
+	}
+}
+
 func TestObjects(t *testing.T) {
 	deep := strings.Repeat(`[`, 1025) + strings.Repeat(`]`, 1025)
 	for _, c := range []struct{ object, want string }{
