@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -33,7 +34,7 @@ func runCommand(e *Env) *ucli.Command {
 		Flags: append(engineFlags(),
 			&ucli.StringFlag{Name: "progress", Value: progressAuto, Usage: "auto: a line on a terminal; json: one JSON object a batch, on stdout; none"},
 			&ucli.StringFlag{Name: "listen", Usage: "`ADDRESS` for /metrics, /livez and /readyz, such as 127.0.0.1:9090"},
-			&ucli.BoolFlag{Name: "allow-changes", Usage: "run a job that has changed in a way that loses, repeats or mixes something: see `wasmill plan`"},
+			&ucli.BoolFlag{Name: "allow-changes", Usage: "run a job that has changed in a way that loses, repeats or mixes something: see wasmill plan"},
 			&ucli.StringFlag{Name: "log", Value: "text", Usage: "text or json, on stderr"},
 			&ucli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
 		),
@@ -46,7 +47,7 @@ func engineFlags() []ucli.Flag {
 	return []ucli.Flag{
 		&ucli.StringFlag{Name: "cache", Usage: "`FOLDER` of compiled modules; default: wasmill in the user's cache folder; \"none\" for none"},
 		&ucli.BoolFlag{Name: "interpreter", Usage: "interpret modules instead of compiling them"},
-		&ucli.IntFlag{Name: "workers", Usage: "lanes that run at a time; 0 is one a processor. It changes no output"},
+		&ucli.IntFlag{Name: "workers", Usage: "lanes that run at a time; 0 is one a processor. It changes no output", Action: workersNotNegative},
 	}
 }
 
@@ -113,7 +114,14 @@ func (s systemClock) Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// collectAt is the garbage collector's percentage unless GOGC says otherwise: a batch lives in memory, and half as much
+// again for garbage costs nothing that could be measured.
+const collectAt = 50
+
 func (e *Env) run(c *ucli.Context) (err error) {
+	if e.getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
+	}
 	file, err := jobFileOf(c)
 	if err != nil {
 		return err
@@ -260,4 +268,12 @@ func (e *Env) logger(c *ucli.Context) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(e.Stderr, opts)), nil
 	}
 	return nil, usagef(c, "--log %q: it is text or json", c.String("log"))
+}
+
+// workersNotNegative refuses a number of lanes that there cannot be.
+func workersNotNegative(c *ucli.Context, n int) error {
+	if n < 0 {
+		return usagef(c, "--workers %d: it is 0, for one a processor, or more", n)
+	}
+	return nil
 }

@@ -60,7 +60,7 @@ func (a *attempt) route(r *abi.Record) error {
 	}
 	p := &a.s.ports[r.Port]
 	if p.keep {
-		a.keep(p, r)
+		p.kept.add(r)
 	}
 	for _, s := range p.direct {
 		if err := a.l.append(a.b, s, r, &a.s.letters, a.originOf(r.Index)); err != nil {
@@ -68,11 +68,6 @@ func (a *attempt) route(r *abi.Record) error {
 		}
 	}
 	return nil
-}
-
-func (a *attempt) keep(p *portOut, r *abi.Record) {
-	c := p.buf.add(r)
-	c.Flags &= abi.FlagEventTime
 }
 
 // guestLetter sets an input record aside because the guest says so. Its record may have gone with an earlier chunk; it is

@@ -30,15 +30,10 @@ func (l *lane) feed(ctx context.Context, b *batchRun, inputs []Edge, take taker)
 }
 
 func (l *lane) feedPort(e Edge, entry int, take taker) error {
-	recs := l.stages[e.Stage].ports[e.Port].buf.recs
-	for i := range recs {
-		r := recs[i]
-		r.Offset, r.Partition = int64(i), int32(l.index)
-		if err := take(entry, "", &r); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.stages[e.Stage].ports[e.Port].kept.each(func(i int, r *abi.Record) error {
+		r.Offset, r.Partition, r.Port = int64(i), int32(l.index), uint16(e.Port)
+		return take(entry, "", r)
+	})
 }
 
 // feedSource reads the lane's splits of a source. Every completed pass must see the same records: a source that does not

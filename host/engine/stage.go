@@ -31,8 +31,8 @@ type stageEntry struct {
 
 // portOut is where a port's records go.
 type portOut struct {
-	keep   bool // someone reads the buffer afterwards
-	buf    buffer
+	keep   bool // someone reads the records afterwards
+	kept   tape
 	direct []*sinkLane
 }
 
@@ -63,7 +63,7 @@ func newStageLane(g *Graph, i int) (*stageLane, error) {
 // reset forgets everything but the exclusions.
 func (s *stageLane) reset() {
 	for i := range s.ports {
-		s.ports[i].buf.reset()
+		s.ports[i].kept.reset()
 		for _, d := range s.ports[i].direct {
 			d.reset()
 		}

@@ -208,7 +208,7 @@ func (s *Source) csvHead(ctx context.Context, p *part, rows *csvRows) (h *csvHea
 			if len(names) == 0 {
 				if names, err = headerNames(row, long, h.comma); err != nil {
 					return nil, fault.New(CodeHeader, p.Path, err,
-						"Mend the file's first line, or list the columns in the source's csv options.")
+						"mend the file's first line, or list the columns in the source's csv options")
 				}
 			}
 		}

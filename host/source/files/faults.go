@@ -32,7 +32,7 @@ const (
 )
 
 func configFault(name, what string) error {
-	return fault.New(CodeConfig, "source "+name, errors.New(what), "Mend the source in the job file.")
+	return fault.New(CodeConfig, "source "+name, errors.New(what), "mend the source in the job file")
 }
 
 func changed(path, format string, args ...any) error {
@@ -59,9 +59,9 @@ func lost(err error) bool {
 // unreadable wraps an error of the file system about path.
 func unreadable(path string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fault.New(CodeUnreadable, path, err, "Give the process leave to read it.")
+		return fault.New(CodeUnreadable, path, err, "give the process leave to read it")
 	}
-	return fault.New(CodeUnreadable, path, err, "See that the disk is well and start again.")
+	return fault.New(CodeUnreadable, path, err, "see that the disk is well and start again")
 }
 
 // vanished turns a failed open of a planned file into a change, other errors into unreadable.
@@ -74,10 +74,10 @@ func vanished(path string, err error) error {
 
 func damaged(path string, err error) error {
 	return fault.New(CodeLog, path, err,
-		"Restore the checkpoint's sources folder from a copy; without it files would be read twice.")
+		"restore the checkpoint's sources folder from a copy; without it files would be read twice")
 }
 
 func badPosition(text string, err error) error {
 	return fault.New(CodePosition, "", fmt.Errorf("position %.200q of a files source: %w", text, err),
-		"Run `wasmill checkpoint verify`.")
+		"run `wasmill checkpoint verify`")
 }

@@ -107,7 +107,7 @@ func (l *lister) walk(ctx context.Context) ([]found, error) {
 	w := walker{ctx: ctx, files: l.files, dirs: map[string]time.Time{}}
 	info, err := l.files.Stat(l.root)
 	if errors.Is(err, fs.ErrNotExist) && len(l.parts) == 0 {
-		return nil, fault.New(CodeMissing, l.root, err, "Make the directory or mend the path of the source.")
+		return nil, fault.New(CodeMissing, l.root, err, "make the directory or mend the path of the source")
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, unreadable(l.root, err)

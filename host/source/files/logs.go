@@ -285,7 +285,7 @@ func (l logs) scan(name string, fn func(*entry) error) (err error) {
 	if v := in.Text(); v != logVersion {
 		if n, err := strconv.Atoi(strings.TrimPrefix(v, "v")); err == nil && n > 1 {
 			return fault.New(CodeVersion, name, fmt.Errorf("the log has version %s, this program knows %s", v, logVersion),
-				"Go on with the newer version of the program that wrote it.")
+				"go on with the newer version of the program that wrote it")
 		}
 		return damaged(name, fmt.Errorf("the first line is %.40q, not a version", v))
 	}

@@ -33,7 +33,7 @@ func guard(path string, fn func() error) (err error) {
 
 func notParquet(path string, err error) error {
 	return fault.New(CodeCorrupt, path, fmt.Errorf("the parquet file cannot be read: %w", err),
-		"Copy the file again, or move it out of the source's path.")
+		"copy the file again, or move it out of the source's path")
 }
 
 // openParquet reads a file's footer.

@@ -88,7 +88,7 @@ func parsePosition(p checkpoint.Position) (*position, error) {
 	}
 	if v.V > positionVersion {
 		return nil, fault.New(CodeVersion, "", fmt.Errorf("the position of a files source has version %d, this program knows %d", v.V, positionVersion),
-			"Go on with the newer version of Wasmill that wrote it.")
+			"go on with the newer version of Wasmill that wrote it")
 	}
 	var x extra
 	if err := json.Unmarshal([]byte(p.Extra), &x); err != nil {

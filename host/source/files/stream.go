@@ -153,12 +153,12 @@ func decodeFault(path string, err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF:
 		return fault.New(CodeTruncated, path, fmt.Errorf("the packed file ends too early: %w", err),
-			"Copy the file again; write it under a hidden name and rename it when it is complete.")
+			"copy the file again; write it under a hidden name and rename it when it is complete")
 	case errors.As(err, &disk):
 		return unreadable(path, err)
 	}
 	return fault.New(CodeCorrupt, path, fmt.Errorf("the packed file cannot be decoded: %w", err),
-		"Copy the file again, or move it out of the source's path.")
+		"copy the file again, or move it out of the source's path")
 }
 
 // packed reports whether the stream is decoded from something.

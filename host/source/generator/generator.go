@@ -71,7 +71,7 @@ func New(cfg Config) (*Source, error) {
 	}
 	if cfg.Total < 0 || cfg.Rate < 0 || cfg.Customers < 0 {
 		return nil, fault.New(CodeConfig, "source "+cfg.Name, errors.New("total, rate and customers must not be negative"),
-			"Mend the source in the job file.")
+			"mend the source in the job file")
 	}
 	return &Source{cfg: cfg, end: -1}, nil
 }
@@ -84,7 +84,7 @@ func parse(p checkpoint.Position) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimSpace(p.Line), 10, 64)
 	if err != nil || n < 0 || p.Extra != "" {
 		return 0, fault.New(CodePosition, "", fmt.Errorf("%.100q is not the position of a generator", p.Line+p.Extra),
-			"Run `wasmill checkpoint verify`.")
+			"run `wasmill checkpoint verify`")
 	}
 	return n, nil
 }
@@ -197,7 +197,7 @@ func (s *Source) Freeze(ctx context.Context) error {
 	switch {
 	case s.cfg.Rate == 0 && s.cfg.Total == 0:
 		return fault.New(CodeEndless, "source "+s.cfg.Name, errors.New("a generator without total and rate never ends"),
-			"Give the source a total, or the job another trigger than availableNow.")
+			"give the source a total, or the job another trigger than availableNow")
 	case s.cfg.Rate == 0:
 		s.end = s.cfg.Total
 	case s.begun:

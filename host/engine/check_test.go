@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+// judged is a target that only says its name and what it promises.
+type judged struct {
+	sink.Target
+	guarantee sink.Guarantee
+}
+
+func (judged) ID() string            { return "out" }
+func (j judged) Traits() sink.Traits { return sink.Traits{Guarantee: j.guarantee} }
+
+func decided(batch, last checkpoint.BatchID, digest string) *checkpoint.Decision {
+	return &checkpoint.Decision{Batch: batch, Targets: map[string]checkpoint.TargetOutcome{"out": {Last: last, Digest: digest}}}
+}
+
+// TestCheckTarget: a start goes on from where the checkpoint says the target is, or from one batch before a decision that
+// has output for it.
+func TestCheckTarget(t *testing.T) {
+	none := sink.Published{Batch: checkpoint.NoBatch}
+	three, four := sink.Published{Batch: 3, Digest: "c"}, sink.Published{Batch: 4, Digest: "d"}
+	for name, c := range map[string]struct {
+		guarantee        sink.Guarantee
+		published        sink.Published
+		decision, before *checkpoint.Decision
+		code             string
+	}{
+		"nothing anywhere":                      {published: none},
+		"published before any decision":         {published: three, code: CodeTargetAhead},
+		"the last decision":                     {published: four, decision: decided(4, 4, "d"), before: decided(3, 3, "c")},
+		"one batch behind it":                   {published: three, decision: decided(4, 4, "d"), before: decided(3, 3, "c")},
+		"the first decision, not published":     {published: none, decision: decided(0, 0, "a")},
+		"two batches behind":                    {published: sink.Published{Batch: 2, Digest: "b"}, decision: decided(4, 4, "d"), before: decided(3, 3, "c"), code: CodeTargetBehind},
+		"one behind with another digest":        {published: sink.Published{Batch: 3, Digest: "x"}, decision: decided(4, 4, "d"), before: decided(3, 3, "c"), code: CodeTargetBehind},
+		"empty":                                 {published: none, decision: decided(4, 4, "d"), before: decided(3, 3, "c"), code: CodeTargetBehind},
+		"ahead":                                 {published: sink.Published{Batch: 5, Digest: "e"}, decision: decided(4, 4, "d"), before: decided(3, 3, "c"), code: CodeTargetAhead},
+		"another digest":                        {published: sink.Published{Batch: 4, Digest: "x"}, decision: decided(4, 4, "d"), before: decided(3, 3, "c"), code: CodeTargetDiffers},
+		"no output in the last decision":        {published: three, decision: decided(4, 3, "c"), before: decided(3, 3, "c")},
+		"behind without output in the last":     {published: sink.Published{Batch: 2, Digest: "b"}, decision: decided(4, 3, "c"), before: decided(3, 2, "b"), code: CodeTargetBehind},
+		"undecided, at the decision before":     {published: three, before: decided(3, 3, "c")},
+		"undecided, and published all the same": {published: four, before: decided(3, 3, "c"), code: CodeTargetAhead},
+		"undecided, behind":                     {published: none, before: decided(3, 3, "c"), code: CodeTargetBehind},
+		"a new target":                          {published: none, decision: &checkpoint.Decision{Batch: 4}, before: decided(3, 3, "c")},
+		"one that may repeat":                   {guarantee: sink.AtLeastOnce, published: four, before: decided(3, 3, "c")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.guarantee == "" {
+				c.guarantee = sink.ExactlyOnce
+			}
+			err := CheckTarget(judged{guarantee: c.guarantee}, c.published, c.decision, c.before)
+			f, _ := errors.AsType[*fault.Error](err)
+			switch {
+			case c.code == "" && err != nil || c.code != "" && f == nil:
+				t.Fatalf("got %v, want code %q", err, c.code)
+			case f == nil:
+			case f.ErrCode != c.code || f.Place != "target out" || !strings.Contains(f.WayOut, "`wasmill checkpoint fork --to DIR`"):
+				t.Errorf("code %s, place %s, way out %s", f.ErrCode, f.Place, f.WayOut)
+			}
+		})
+	}
+}
+
+func TestCheckTorn(t *testing.T) {
+	torn := &checkpoint.TornError{Batch: 4, File: "commits/4"}
+	if err := CheckTorn(judged{}, sink.Published{Batch: 3}, torn); err != nil {
+		t.Error(err)
+	}
+	f, ok := errors.AsType[*fault.Error](CheckTorn(judged{}, sink.Published{Batch: 4}, torn))
+	if !ok || f.ErrCode != CodeTornTailVisible || f.Place != "commits/4" {
+		t.Errorf("a torn record of a batch that is published: %v", f)
+	}
+}
