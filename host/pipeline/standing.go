@@ -13,7 +13,7 @@ import (
 )
 
 // CheckTargets looks at a job's targets and says which of them the next start would refuse, beside the job's checkpoint as
-// it stands. It needs Files and Clock of env alone, takes nothing over and writes nothing.
+// it stands. It needs Files, Clock and Stdout of env alone, takes nothing over and writes nothing.
 func CheckTargets(ctx context.Context, j *job.Job, env Env) ([]checkpoint.Finding, error) {
 	p := &Program{Job: j, env: env}
 	_, found, err := p.standing(ctx)
