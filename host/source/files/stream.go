@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/xxh3"
 
@@ -107,7 +106,7 @@ func newStream(f durable.File, path string, size int64, c Compression) (*stream,
 	st := &stream{path: path, file: f, end: func() {}}
 	switch compression(c, path, f, size) {
 	case Gzip:
-		dec, err := gzip.NewReader(bufio.NewReaderSize(raw, int(min(size, 64<<10))))
+		dec, err := newGzipMembers(bufio.NewReaderSize(raw, int(min(size, 64<<10))))
 		if err != nil {
 			return nil, errors.Join(decodeFault(path, err), f.Close())
 		}
@@ -156,6 +155,9 @@ func decodeFault(path string, err error) error {
 			"copy the file again; write it under a hidden name and rename it when it is complete")
 	case errors.As(err, &disk):
 		return unreadable(path, err)
+	case errors.Is(err, errNoGzip):
+		return fault.New(CodeCorrupt, path, fmt.Errorf("the packed file is whole, but %w", err),
+			"Take off what follows, or copy the file again, or move it out of the source's path.")
 	}
 	return fault.New(CodeCorrupt, path, fmt.Errorf("the packed file cannot be decoded: %w", err),
 		"copy the file again, or move it out of the source's path")
