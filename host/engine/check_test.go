@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -23,6 +24,20 @@ func decided(batch, last checkpoint.BatchID, digest string) *checkpoint.Decision
 	return &checkpoint.Decision{Batch: batch, Targets: map[string]checkpoint.TargetOutcome{"out": {Last: last, Digest: digest}}}
 }
 
+// skips are the batches whose output a person said to leave out, each with the decision before it.
+type skips map[checkpoint.BatchID]*checkpoint.Decision
+
+func (s skips) Resolution(_ context.Context, id checkpoint.BatchID, _ string) (*checkpoint.ResolutionRecord, error) {
+	if _, ok := s[id]; ok {
+		return &checkpoint.ResolutionRecord{Action: checkpoint.Skip}, nil
+	}
+	return nil, nil
+}
+
+func (s skips) Decision(_ context.Context, id checkpoint.BatchID) (*checkpoint.Decision, error) {
+	return s[id+1], nil
+}
+
 // TestCheckTarget: a start goes on from where the checkpoint says the target is, or from one batch before a decision that
 // has output for it.
 func TestCheckTarget(t *testing.T) {
@@ -33,6 +48,7 @@ func TestCheckTarget(t *testing.T) {
 		published        sink.Published
 		decision, before *checkpoint.Decision
 		code             string
+		skipped          skips
 	}{
 		"nothing anywhere":                      {published: none},
 		"published before any decision":         {published: three, code: CodeTargetAhead},
@@ -49,6 +65,12 @@ func TestCheckTarget(t *testing.T) {
 		"undecided, at the decision before":     {published: three, before: decided(3, 3, "c")},
 		"undecided, and published all the same": {published: four, before: decided(3, 3, "c"), code: CodeTargetAhead},
 		"undecided, behind":                     {published: none, before: decided(3, 3, "c"), code: CodeTargetBehind},
+		"the last decision is skipped":          {published: three, decision: decided(4, 4, "d"), before: decided(3, 3, "c"), skipped: skips{4: decided(3, 3, "c")}},
+		"skipped, and published":                {published: four, decision: decided(4, 4, "d"), before: decided(3, 3, "c"), skipped: skips{4: decided(3, 3, "c")}, code: CodeTargetAhead},
+		"skipped, and behind":                   {published: none, decision: decided(4, 4, "d"), before: decided(3, 3, "c"), skipped: skips{4: decided(3, 3, "c")}, code: CodeTargetBehind},
+		"undecided after a skipped one":         {published: three, before: decided(4, 4, "d"), skipped: skips{4: decided(3, 3, "c")}},
+		"one after a skipped one to publish":    {published: three, decision: decided(5, 5, "e"), before: decided(4, 4, "d"), skipped: skips{4: decided(3, 3, "c")}},
+		"the first is skipped":                  {published: none, decision: decided(0, 0, "a"), skipped: skips{0: nil}},
 		"a new target":                          {published: none, decision: &checkpoint.Decision{Batch: 4}, before: decided(3, 3, "c")},
 		"one that may repeat":                   {guarantee: sink.AtLeastOnce, published: four, before: decided(3, 3, "c")},
 	} {
@@ -56,7 +78,7 @@ func TestCheckTarget(t *testing.T) {
 			if c.guarantee == "" {
 				c.guarantee = sink.ExactlyOnce
 			}
-			err := CheckTarget(judged{guarantee: c.guarantee}, c.published, c.decision, c.before)
+			err := CheckTarget(t.Context(), c.skipped, judged{guarantee: c.guarantee}, c.published, c.decision, c.before)
 			f, _ := errors.AsType[*fault.Error](err)
 			switch {
 			case c.code == "" && err != nil || c.code != "" && f == nil:

@@ -202,7 +202,9 @@ func (v *Preview) wait(ctx context.Context, g *engine.Graph, t *tail) error {
 		if o.Last != t.decision.Batch {
 			continue
 		}
-		if !hasTarget(g, id) {
+		mark, noted := t.marks[id]
+		done := noted && mark.Batch == o.Last && mark.Digest == o.Digest
+		if !hasTarget(g, id) && !done {
 			r, err := t.reader.Resolution(ctx, o.Last, id)
 			if err != nil {
 				return err
@@ -211,7 +213,7 @@ func (v *Preview) wait(ctx context.Context, g *engine.Graph, t *tail) error {
 				v.Gone = append(v.Gone, id)
 			}
 		}
-		if mark, noted := t.marks[id]; !noted || mark.Batch < o.Last {
+		if !noted || mark.Batch < o.Last {
 			v.waitFor(t, id)
 		}
 	}

@@ -88,7 +88,7 @@ func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, e
 			err = engine.CheckTorn(target, published, t.torn)
 		}
 		if err == nil {
-			err = engine.CheckTarget(target, published, t.decision, before)
+			err = engine.CheckTarget(ctx, t.reader, target, published, t.decision, before)
 		}
 		f, ok := errors.AsType[*fault.Error](err)
 		switch {
