@@ -106,14 +106,21 @@ func openAfter(line []byte, in bool, comma byte) bool {
 // hasHeader reports whether the first row of a file names columns.
 func (o *CSVOptions) hasHeader() bool { return !o.NoHeader }
 
-// scanCSV counts rows from a place on as far as the budget goes. The header row is none.
+// scanCSV counts rows from a place on as far as the budget goes. The header row is none; it is checked before the file
+// is planned, as long as its first line can still be mended.
 func scanCSV(in *blocks, from place, left *budget, cfg *Config) (scanned, error) {
 	rows := newCSVRows(in.next, from.Off, cfg)
 	at := from
 	if from.Off == 0 && cfg.CSV.hasHeader() {
-		_, _, err := rows.row()
+		row, long, err := rows.row()
 		if err != nil && err != io.EOF {
 			return scanned{}, err
+		}
+		if len(cfg.CSV.Columns) == 0 {
+			if _, err := headerNames(row, long, cfg.CSV.Comma); err != nil {
+				return scanned{}, fault.New(CodeHeader, in.st.path, err,
+					"Mend the file's first line, or list the columns in the source's csv options.")
+			}
 		}
 		at.Off = rows.off()
 	}

@@ -200,21 +200,67 @@ func TestCSV(t *testing.T) {
 	}
 }
 
+// TestCSVHeaders: a header that cannot be one is refused before its file is planned, so that mending it is enough.
 func TestCSVHeaders(t *testing.T) {
-	for name, content := range map[string]string{"twice": "a,b,a\n1,2,3\n", "not closed": "\"a\n1\n", "text after": "\"a\"b\n1\n"} {
-		r := newRig(t, CSV)
-		r.put("a.csv", content)
-		to := r.latest(checkpoint.Position{}, 0)
-		splits, err := r.src.Splits(context.Background(), source.Range{To: to})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = r.src.Read(context.Background(), splits[0], &got{})
-		same(t, name, code(t, err), CodeHeader)
-		if !strings.Contains(err.Error(), "a.csv") {
-			t.Errorf("the error does not name the file: %v", err)
+	for name, content := range map[string]string{
+		"twice": "a,b,a\n1,2,3\n", "no name twice": "a,a,\n1,2,3\n", "as a place": ",_c0\n1,2\n", "not closed": "\"a\n1\n", "text after": "\"a\"b\n1\n",
+		"twice behind a BOM": "\xef\xbb\xbfa,a\n1,2\n", "long": strings.Repeat("x", 101) + "\n1\n", "alone": "a,a",
+	} {
+		for _, frozen := range []bool{false, true} {
+			for _, pack := range []func([]byte) []byte{bytes.Clone, packed} {
+				r := newRig(t, CSV)
+				r.cfg.MaxLine = 100
+				r.open()
+				r.put("a.csv", string(pack([]byte("ok\n0\n"))))
+				r.put("b.csv", string(pack([]byte(content))))
+				freeze := func() {
+					if frozen {
+						if err := r.src.Freeze(context.Background()); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				freeze()
+				first := r.latest(checkpoint.Position{}, 0)
+				same(t, name+": the file before it", r.read(checkpoint.Position{}, first), []string{`0:{"ok":"0"}`})
+				_, err := r.src.Latest(context.Background(), first, source.Limit{})
+				same(t, name, code(t, err), CodeHeader)
+				if !strings.Contains(err.Error(), "b.csv") {
+					t.Errorf("the error does not name the file: %v", err)
+				}
+				r.put("b.csv", string(pack([]byte("mended\n1\n"))))
+				if frozen {
+					r.open()
+					freeze()
+				}
+				next := r.latest(first, 0)
+				same(t, name+", mended", r.read(first, next), []string{`0:{"mended":"1"}`})
+			}
 		}
 	}
+}
+
+// TestCSVHeaderOfAPlannedFile: a plan that names such a file all the same reads on once the columns are listed.
+func TestCSVHeaderOfAPlannedFile(t *testing.T) {
+	r := newRig(t, CSV)
+	r.cfg.CSV.Columns = []string{"a", "b"}
+	r.open()
+	r.put("a.csv", "x,x\n1,2\n")
+	to := r.latest(checkpoint.Position{}, 0)
+	r.cfg.CSV.Columns = nil
+	r.open()
+	splits, err := r.src.Splits(context.Background(), source.Range{To: to})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = r.src.Read(context.Background(), splits[0], &got{})
+	same(t, "code", code(t, err), CodeHeader)
+	if h := hint(t, err); strings.Contains(h, "Mend") || !strings.Contains(h, "csv options") {
+		t.Errorf("the way out is %q", h)
+	}
+	r.cfg.CSV.Columns = []string{"a", "b"}
+	r.open()
+	same(t, "records", r.read(checkpoint.Position{}, to), []string{`0:{"a":"1","b":"2"}`})
 }
 
 // FuzzCSV: any bytes are cut the same in any batches, and what is text comes out as JSON.
