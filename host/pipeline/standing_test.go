@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,5 +154,29 @@ func TestPreviewOfAMovedSource(t *testing.T) {
 	}
 	if v, err = p.load(j).Preview(t.Context()); err != nil || !v.Compatible() {
 		t.Errorf("afterwards: %+v, %v", v, err)
+	}
+}
+
+// TestPreviewOfADroppedSink: a sink that is known to have the last batch may go, as far as the next start is concerned.
+func TestPreviewOfADroppedSink(t *testing.T) {
+	p := newPlace(t)
+	p.input("in", "a", "1\n")
+	j := p.table("in", "out", "checkpoint")
+	if err := p.run(j); err != nil {
+		t.Fatal(err)
+	}
+	j.Sinks = slices.DeleteFunc(j.Sinks, func(s job.Sink) bool { return s.Name == "out" })
+	v, err := p.load(j).Preview(t.Context())
+	if err != nil || len(v.Gone) > 0 || v.Waiting != nil {
+		t.Errorf("gone %v, waiting %+v, %v", v.Gone, v.Waiting, err)
+	}
+	p.remove("checkpoint/published")
+	v, err = p.load(j).Preview(t.Context())
+	if err != nil || !slices.Equal(v.Gone, []string{"out"}) || v.Waiting == nil || !slices.Contains(v.Waiting.Targets, "out") {
+		t.Errorf("without the note of what is published: gone %v, waiting %+v, %v", v.Gone, v.Waiting, err)
+	}
+	p.env.AllowChanges = true
+	if err := p.run(j); codeOf(err) != engine.CodeUnresolved {
+		t.Errorf("run then: %v", err)
 	}
 }
