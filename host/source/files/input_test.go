@@ -169,6 +169,28 @@ func TestBrokenPacked(t *testing.T) {
 	}
 }
 
+// TestBehindGzip: what follows a gzip file is named for what it is, however long it is.
+func TestBehindGzip(t *testing.T) {
+	whole := packed([]byte("1\n"))
+	for name, c := range map[string]struct{ behind, code, words string }{
+		"a byte":              {"x", CodeCorrupt, "no gzip"},
+		"a line end":          {"\r\n", CodeCorrupt, "no gzip"},
+		"less than a header":  {"garbage", CodeCorrupt, "no gzip"},
+		"more than a header":  {"garbage of more than a header", CodeCorrupt, "no gzip"},
+		"zeros":               {strings.Repeat("\x00", 512), CodeCorrupt, "no gzip"},
+		"one byte of a magic": {"\x1f", CodeTruncated, "ends too early"},
+		"a magic":             {"\x1f\x8b", CodeTruncated, "ends too early"},
+		"half a member":       {string(whole[:len(whole)-3]), CodeTruncated, "ends too early"},
+	} {
+		r := newRig(t, Lines)
+		r.put("b.gz", string(whole)+c.behind)
+		_, err := r.src.Latest(context.Background(), checkpoint.Position{}, source.Limit{})
+		if got := code(t, err); got != c.code || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v, want code %s", name, err, c.code)
+		}
+	}
+}
+
 func TestPackedByContentOrName(t *testing.T) {
 	for name, content := range map[string]string{
 		"a.gz": string(packed([]byte("1\n"))), "a": string(packed([]byte("1\n"))), "a.txt": "1\n",
