@@ -2,8 +2,8 @@ package rows
 
 import "math"
 
-// quoted returns the text of the string at i as it stands between its quotes, and the index after it. An empty one is no
-// value of any type but text.
+// quoted returns the text of the string at i as it stands between its quotes, and the index after it. An empty one is
+// neither a number nor a boolean.
 func quoted(b []byte, i int) (text []byte, end int, fail failure) {
 	if end, fail = checkString(b, i); fail.code != fits {
 		return nil, i, fail
