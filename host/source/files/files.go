@@ -15,7 +15,8 @@
 //   - A file is known by its absolute path. A path whose fixed part (all of it, or what comes before a glob) is not the one
 //     that the position was planned with stops the source with code source.moved, unless AllowMoved: files that were
 //     moved would be read again.
-//   - Limits count decoded bytes, and lines with blank ones included.
+//   - Limits count decoded bytes, and lines that are not empty. A line of nothing but blanks, tabs or a carriage return
+//     counts, though it becomes no record: to know it, planning would have to look at each line.
 //
 // The package knows nothing of batches, sinks or event time. It must not read anything that is not in the plan it is
 // given, and writes only to its own folder of the checkpoint.

@@ -211,7 +211,7 @@ func (s *Source) planPart(ctx context.Context, e *entry, f durable.File, st *str
 		got, err = s.planStream(ctx, e, st, from, left)
 	}
 	if err == nil {
-		left.take(from, got.end)
+		left.take(from, got)
 	}
 	return got, err
 }

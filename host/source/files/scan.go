@@ -9,10 +9,11 @@ import (
 	"github.com/wasmill/wasmill/host/source"
 )
 
-// budget is what a batch may still take. It counts lines (csv and parquet: rows) and decoded bytes.
+// budget is what a batch may still take. It counts lines that are not empty (csv and parquet: rows) and decoded bytes.
 type budget struct {
 	records, bytes int64
 	any            bool // something was taken: from here on the limits hold without exception
+	lines          bool // empty lines count as well
 }
 
 func newBudget(l source.Limit) *budget {
@@ -26,10 +27,10 @@ func newBudget(l source.Limit) *budget {
 	return b
 }
 
-func (b *budget) take(from, to place) {
-	b.records -= to.Line - from.Line
-	b.bytes -= to.Off - from.Off
-	b.any = b.any || to.Line > from.Line
+func (b *budget) take(from place, got scanned) {
+	b.records -= got.end.Line - from.Line - got.blank
+	b.bytes -= got.end.Off - from.Off
+	b.any = b.any || got.end.Line > from.Line
 }
 
 func (b *budget) spent() bool { return b.any && (b.records <= 0 || b.bytes <= 0) }
@@ -79,13 +80,15 @@ func (b *blocks) giveUp() {
 type scanned struct {
 	end   place
 	eof   bool
+	blank int64 // lines up to end that the budget does not count
 	marks []mark
 }
 
-// scanText counts the lines from a place on as far as the budget goes. Blank lines count, and what stands after the last
-// end of line does at the end of the file. It counts whole blocks, which is several times faster than walking lines.
+// scanText counts the lines from a place on as far as the budget goes; what stands after the last end of line is one at
+// the end of the file. It counts whole blocks, which is several times faster than walking lines.
 func scanText(in *blocks, from place, left *budget) (scanned, error) {
 	out := scanned{end: from}
+	start := true // the block begins with a line
 	for {
 		b, err := in.next()
 		if err == io.EOF {
@@ -102,48 +105,84 @@ func scanText(in *blocks, from place, left *budget) (scanned, error) {
 		if over := in.base + int64(fit) - from.Off - left.bytes; over > 0 {
 			fit = int(max(0, int64(fit)-over))
 		}
-		n := int64(bytes.Count(b[:fit], newline))
-		if cut, ok := cutBlock(b, fit, n, in.base, from, out.end, left); ok {
+		n, blank := int64(bytes.Count(b[:fit], newline)), int64(0)
+		if !left.lines {
+			blank = emptyLines(b[:fit], start)
+		}
+		if cut, blank, ok := cutBlock(b, fit, n, blank, start, in.base, from, &out, left); ok {
 			out.end = cut
+			out.blank += blank
 			out.eof, err = atEnd(in, cut)
 			return out, err
 		}
 		if fit == len(b) && n > 0 {
 			out.end = place{in.base + int64(bytes.LastIndexByte(b, '\n')) + 1, out.end.Line + n}
+			out.blank += blank
 			out.marks = append(out.marks, out.end)
 		}
+		start = b[len(b)-1] == '\n'
 	}
 }
 
-var newline = []byte{'\n'}
+var (
+	newline = []byte{'\n'}
+	twice   = []byte{'\n', '\n'}
+)
+
+// emptyLines counts the ends of line that follow another directly, or stand at the start of a line that b begins with.
+func emptyLines(b []byte, start bool) (n int64) {
+	for i := 0; ; {
+		if !start {
+			if i = bytes.Index(b, twice); i < 0 {
+				return n
+			}
+			i++
+		}
+		from := i
+		for i < len(b) && b[i] == '\n' {
+			i++
+		}
+		n += int64(i - from)
+		b, start = b[i:], false
+	}
+}
 
 // cutBlock finds where the budget ends the part, if that is known within this block, of which fit bytes with n ends of
-// line are within the budget. last is the end of the last whole line before the block.
-func cutBlock(b []byte, fit int, n, base int64, from, last place, left *budget) (place, bool) {
-	lines := left.records - (last.Line - from.Line)
+// line, blank of them of empty lines, are within the budget. done is what is planned before the block. It also returns
+// how many empty lines of the block lie before the cut.
+func cutBlock(b []byte, fit int, n, blank int64, start bool, base int64, from place, done *scanned, left *budget) (place, int64, bool) {
+	last := done.end
+	records := left.records - (last.Line - from.Line - done.blank)
 	switch {
-	case n >= lines:
-		return place{base + nth(b, lines), last.Line + lines}, true
+	case n-blank >= records:
+		off, lines := nth(b, records, start, left.lines)
+		return place{base + off, last.Line + lines}, lines - records, true
 	case fit == len(b):
-		return place{}, false
+		return place{}, 0, false
 	case n > 0:
-		return place{base + int64(bytes.LastIndexByte(b[:fit], '\n')) + 1, last.Line + n}, true
+		return place{base + int64(bytes.LastIndexByte(b[:fit], '\n')) + 1, last.Line + n}, blank, true
 	case last.Line > from.Line || left.any:
-		return last, true
+		return last, 0, true
 	}
 	if p := bytes.IndexByte(b, '\n'); p >= 0 {
-		return place{base + int64(p) + 1, last.Line + 1}, true
+		return place{base + int64(p) + 1, last.Line + 1}, 0, true
 	}
-	return place{}, false
+	return place{}, 0, false
 }
 
-// nth returns the offset after the n-th end of line, which is there.
-func nth(b []byte, n int64) int64 {
+// nth returns the offset after the n-th line that counts, which is there, and how many lines lie before it. start: the
+// block begins with a line; all: empty lines count.
+func nth(b []byte, n int64, start, all bool) (off, lines int64) {
 	at := 0
-	for range n {
-		at += bytes.IndexByte(b[at:], '\n') + 1
+	for n > 0 {
+		length := bytes.IndexByte(b[at:], '\n')
+		if length > 0 || all || at == 0 && !start {
+			n--
+		}
+		at += length + 1
+		lines++
 	}
-	return int64(at)
+	return int64(at), lines
 }
 
 // atEnd reports whether a cut is the end of the file, and leaves the stream standing there if it can.

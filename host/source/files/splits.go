@@ -189,6 +189,7 @@ func (s *Source) marks(ctx context.Context, p *part) (marks []mark, err error) {
 		in.cache = s.cache
 	}
 	left := newBudget(source.Limit{Records: p.To.Line - p.From.Line})
+	left.lines = true
 	got, err := scanText(in, p.From, left)
 	if err != nil {
 		if in.cache != nil {
