@@ -219,6 +219,7 @@ func (e *Engine) publishBatch(ctx context.Context, b *batch) error {
 			return err
 		}
 	}
+	e.note(ctx)
 	return nil
 }
 
@@ -227,8 +228,12 @@ func (e *Engine) publishTo(ctx context.Context, t sink.Target, d *checkpoint.Dec
 		return fmt.Errorf("target %s: %w", t.ID(), err)
 	}
 	e.marks[t.ID()] = checkpoint.PublishedMark{Batch: d.Batch, Digest: d.Digest}
-	e.cfg.Events.warning("note what is published", e.cfg.Log.NotePublished(ctx, e.marks))
 	return nil
+}
+
+// note writes down what is published, once a batch: a check for people and for recovery, not the truth.
+func (e *Engine) note(ctx context.Context) {
+	e.cfg.Events.warning("note what is published", e.cfg.Log.NotePublished(ctx, e.marks))
 }
 
 // sealBatch closes the batch: every target has it, so the next may be planned and what it needed may go.

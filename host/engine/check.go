@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -33,7 +32,7 @@ func CheckTarget(ctx context.Context, r Records, t sink.Target, p sink.Published
 	}
 	done := sameAs(id, p, o)
 	if done == nil || decision == nil || o.Last != decision.Batch {
-		return advise(done)
+		return done
 	}
 	was, err := standingOf(ctx, r, before, id)
 	if err != nil {
@@ -42,7 +41,7 @@ func CheckTarget(ctx context.Context, r Records, t sink.Target, p sink.Published
 	if sameAs(id, p, was) == nil {
 		return nil // the start publishes it
 	}
-	return advise(done)
+	return done
 }
 
 // standingOf is the last batch that a target must have published after a decision: the last that it was called for, less
@@ -74,22 +73,4 @@ func CheckTorn(t sink.Target, p sink.Published, torn *checkpoint.TornError) erro
 	return fault.New(CodeTornTailVisible, torn.File,
 		fmt.Errorf("the record is torn, but target %s has published batch %d", t.ID(), p.Batch),
 		"restore the file from a backup, or `wasmill checkpoint fork` from the batch before")
-}
-
-// waysOut are what a start accepts after a target and its checkpoint have come apart. A new directory alone is no way out:
-// it is behind.
-var waysOut = map[string]string{
-	CodeTargetAhead:   "put the checkpoint back that belongs to this output; or " + beginAnew,
-	CodeTargetBehind:  "put the output back where it was, or its path in the job file; or " + beginAnew,
-	CodeTargetDiffers: "put the checkpoint and the output back that belong together; or " + beginAnew,
-}
-
-const beginAnew = "go on from here into new places: `wasmill checkpoint fork --to DIR`, then DIR under `checkpoint` in the job file and a new directory for each sink"
-
-// advise gives a difference between a target and its checkpoint its way out.
-func advise(err error) error {
-	if f, ok := errors.AsType[*fault.Error](err); ok && waysOut[f.ErrCode] != "" {
-		f.WayOut = waysOut[f.ErrCode]
-	}
-	return err
 }

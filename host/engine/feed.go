@@ -53,7 +53,7 @@ func (l *lane) feedSource(ctx context.Context, b *batchRun, src, entry int, take
 			if w.err != nil && errors.Is(err, w.err) {
 				return w.err
 			}
-			return &readError{source: src, err: fmt.Errorf("source %s: read %s: %w", node.Name, sp.Name, err)}
+			return &readError{source: src, err: fmt.Errorf("source %s: %w", node.Name, err)}
 		}
 	}
 	if l.passes[src] > 0 && (w.digest.Count() != l.read[src].Count() || w.digest.Sum() != l.read[src].Sum()) {

@@ -62,11 +62,9 @@ func (e *Engine) dropTorn(ctx context.Context, torn *checkpoint.TornError) (*che
 	if err != nil {
 		return nil, nil, err
 	}
-	for id, p := range pubs {
-		if p.Batch >= torn.Batch {
-			return nil, nil, fault.New(CodeTornTailVisible, torn.File,
-				fmt.Errorf("the record is torn, but target %s has published batch %d", id, p.Batch),
-				"restore the file from a backup, or `wasmill checkpoint fork` from the batch before")
+	for _, t := range e.targets {
+		if err := CheckTorn(t, pubs[t.ID()], torn); err != nil {
+			return nil, nil, err
 		}
 	}
 	if err := e.cfg.Log.Supersede(ctx, torn.Batch, checkpoint.Torn); err != nil {
@@ -137,6 +135,7 @@ func (e *Engine) settle(ctx context.Context, b *batch, pubs map[string]sink.Publ
 		b.decision = nil
 		return e.runAgain(ctx, b, "un-decided")
 	}
+	e.note(ctx)
 	return e.do(ctx, b, StepSeal, e.sealBatch)
 }
 

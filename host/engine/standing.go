@@ -35,42 +35,40 @@ func outcomeOf(d *checkpoint.Decision, target string) checkpoint.TargetOutcome {
 	return checkpoint.TargetOutcome{Last: checkpoint.NoBatch}
 }
 
-// standing is the last batch that a target must have published after a decision: the last that it was called for, less
-// what a person said to skip.
+// standing is standingOf over the engine's own log.
 func (e *Engine) standing(ctx context.Context, d *checkpoint.Decision, target string) (checkpoint.TargetOutcome, error) {
-	for {
-		o := outcomeOf(d, target)
-		if o.Last < 0 {
-			return o, nil
-		}
-		res, err := e.cfg.Log.Resolution(ctx, o.Last, target)
-		if err != nil || !chose(res, checkpoint.Skip) {
-			return o, err
-		}
-		if o.Last == 0 {
-			return outcomeOf(nil, target), nil
-		}
-		if d, err = e.cfg.Log.Decision(ctx, o.Last-1); err != nil {
-			return o, err
-		}
-	}
+	return standingOf(ctx, e.cfg.Log, d, target)
 }
+
+// The ways out after a target and its checkpoint have come apart. A new directory alone is none: it is behind.
+const (
+	beginAnew    = "go on from here into new places: `wasmill checkpoint fork --to DIR`, then DIR under `checkpoint` in the job file and a new directory for each sink"
+	wayOutAhead  = "put the checkpoint back that belongs to this output; or " + beginAnew
+	wayOutBehind = "put the output back where it was, or its path in the job file; or " + beginAnew
+	wayOutOther  = "put the checkpoint and the output back that belong together; or " + beginAnew
+)
 
 // sameAs compares what a target has published with what the checkpoint says it has.
 func sameAs(id string, p sink.Published, o checkpoint.TargetOutcome) error {
-	const forkHint = "look at both with `wasmill checkpoint show` and `verify`; continue from here with `wasmill checkpoint fork`"
 	switch {
 	case p.Batch > o.Last:
 		return fault.New(CodeTargetAhead, "target "+id,
-			fmt.Errorf("it has published batch %d, the checkpoint knows of %d: was an older copy of the checkpoint restored?", p.Batch, o.Last), forkHint)
+			fmt.Errorf("it has published %s, the checkpoint knows of %s: was an older copy of the checkpoint restored?", batchText(p.Batch), batchText(o.Last)), wayOutAhead)
 	case p.Batch < o.Last:
 		return fault.New(CodeTargetBehind, "target "+id,
-			fmt.Errorf("it has published batch %d, the checkpoint says %d: was the output removed or an older copy restored?", p.Batch, o.Last), forkHint)
+			fmt.Errorf("it has published %s, the checkpoint says %s: was the output removed or an older copy restored?", batchText(p.Batch), batchText(o.Last)), wayOutBehind)
 	case p.Digest != o.Digest:
 		return fault.New(CodeTargetDiffers, "target "+id,
-			fmt.Errorf("its batch %d has digest %s, the checkpoint says %s: do two checkpoints write to it?", p.Batch, p.Digest, o.Digest), forkHint)
+			fmt.Errorf("its batch %d has digest %s, the checkpoint says %s: do two checkpoints write to it?", p.Batch, p.Digest, o.Digest), wayOutOther)
 	}
 	return nil
+}
+
+func batchText(id checkpoint.BatchID) string {
+	if id < 0 {
+		return "nothing"
+	}
+	return fmt.Sprintf("batch %d", id)
 }
 
 // pending lists the targets that were called for the batch and have not published it. Every skip of published output is

@@ -49,8 +49,8 @@ type Source interface {
 	Latest(ctx context.Context, from checkpoint.Position, limit Limit) (checkpoint.Position, error)
 	// Splits cuts a range in fixed order: the same range gives the same splits, in any process.
 	Splits(ctx context.Context, r Range) ([]Split, error)
-	// Read delivers exactly the records of s in order, or fails. An input that changed since it was planned is a
-	// *ChangedError.
+	// Read delivers exactly the records of s in order, or fails with an error that names s. An input that changed since it
+	// was planned is a *ChangedError.
 	Read(ctx context.Context, s Split, to Writer) error
 	// Release says that everything up to the position is sealed. A source may tidy up; an error is reported, not fatal.
 	Release(ctx context.Context, upTo checkpoint.Position) error
