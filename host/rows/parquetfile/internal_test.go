@@ -56,9 +56,12 @@ func TestNextValues(t *testing.T) {
 
 func TestWhichColumnsGetADictionary(t *testing.T) {
 	schema, err := rows.NewSchema([]rows.Column{
-		{Name: "few", Type: rows.Type{Kind: rows.String}}, {Name: "many", Type: rows.Type{Kind: rows.String}},
-		{Name: "half", Type: rows.Type{Kind: rows.String}}, {Name: "long", Type: rows.Type{Kind: rows.String}},
-		{Name: "raw", Type: rows.Type{Kind: rows.Binary}}, {Name: "n", Type: rows.Type{Kind: rows.Int32}},
+		{Name: "few", Type: rows.Type{Kind: rows.String}},
+		{Name: "many", Type: rows.Type{Kind: rows.String}},
+		{Name: "half", Type: rows.Type{Kind: rows.String}},
+		{Name: "long", Type: rows.Type{Kind: rows.String}},
+		{Name: "raw", Type: rows.Type{Kind: rows.Binary}},
+		{Name: "n", Type: rows.Type{Kind: rows.Int32}},
 	})
 	if err != nil {
 		t.Fatal(err)
