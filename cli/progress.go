@@ -175,12 +175,14 @@ type sparkSink struct {
 }
 
 type wasmillProgress struct {
-	Digest   string           `json:"digest"`
-	Sinks    map[string]int64 `json:"sinks"`
-	Letters  int64            `json:"deadLetters"`
-	Skipped  int64            `json:"skipped"`
-	Restarts int64            `json:"laneRestarts"`
-	Replayed bool             `json:"replayed"`
+	Digest string `json:"digest"`
+	// DurationUS holds the batch's own steps and their total, in microseconds: finer than Spark's milliseconds.
+	DurationUS map[string]int64 `json:"durationUs"`
+	Sinks      map[string]int64 `json:"sinks"`
+	Letters    int64            `json:"deadLetters"`
+	Skipped    int64            `json:"skipped"`
+	Restarts   int64            `json:"laneRestarts"`
+	Replayed   bool             `json:"replayed"`
 }
 
 func (p *jsonProgress) start(query string) {
@@ -205,7 +207,7 @@ func (p *jsonProgress) batch(s engine.BatchStats) {
 		BatchDuration: s.Total.Milliseconds(), NumInputRows: rows, InputRowsPerSecond: rate, ProcessedRowsPerSecond: perSecond(rows, took),
 		DurationMS: durations(s), StateOperators: []struct{}{},
 		Wasmill: wasmillProgress{
-			Digest: s.Digest, Letters: s.Letters, Skipped: s.Skipped, Restarts: s.Restarts, Replayed: s.Replayed, Sinks: map[string]int64{},
+			Digest: s.Digest, DurationUS: micros(s), Letters: s.Letters, Skipped: s.Skipped, Restarts: s.Restarts, Replayed: s.Replayed, Sinks: map[string]int64{},
 		},
 		Sink: sparkSink{Description: p.sink},
 	}
@@ -239,6 +241,15 @@ func durations(s engine.BatchStats) map[string]int64 {
 		"commitOffsets": ms(engine.StepDecide), "triggerExecution": s.Total.Milliseconds(),
 		"run": ms(engine.StepRun), "stage": ms(engine.StepStage), "publish": ms(engine.StepPublish),
 	}
+}
+
+// micros is how long each step of a batch took.
+func micros(s engine.BatchStats) map[string]int64 {
+	out := map[string]int64{"total": s.Total.Microseconds()}
+	for step, d := range s.Steps {
+		out[string(step)] = d.Microseconds()
+	}
+	return out
 }
 
 func perSecond(n int64, d time.Duration) float64 {
