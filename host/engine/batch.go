@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -198,7 +200,7 @@ func (e *Engine) carry(ctx context.Context, before, d *checkpoint.Decision) erro
 			ids[id] = true
 		}
 	}
-	for id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
 		o, err := e.standing(ctx, before, id)
 		if err != nil {
 			return err

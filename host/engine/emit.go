@@ -63,7 +63,14 @@ func (a *attempt) route(r *abi.Record) error {
 		p.kept.add(r)
 	}
 	for _, s := range p.direct {
-		if err := a.l.append(a.b, s, r, &a.s.letters, a.originOf(r.Index)); err != nil {
+		misfit, err := a.l.append(s, r)
+		if err != nil {
+			return err
+		}
+		if misfit == nil {
+			continue
+		}
+		if err := a.letter(misfitLetter(s, misfit, a.originOf(r.Index)), r); err != nil {
 			return err
 		}
 	}

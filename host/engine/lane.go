@@ -152,27 +152,35 @@ func (l *lane) fillSink(ctx context.Context, b *batchRun, s *sinkLane) error {
 				setEventTime(r, loc.Locate(r.Value, s.fields), s.fields[0], l.r.g.Sources[edge.Source].EventTime.Unit)
 			}
 		}
-		return l.append(b, s, r, &s.misfits, origin{edge: edge, split: split, offset: r.Offset, partition: r.Partition})
+		misfit, err := l.append(s, r)
+		if misfit == nil {
+			return err
+		}
+		from := origin{edge: edge, split: split, offset: r.Offset, partition: r.Partition}
+		return l.setAside(b, &s.misfits, misfitLetter(s, misfit, from), r)
 	})
 }
 
-// append gives a record to a sink, and sets it aside when it does not fit.
-func (l *lane) append(b *batchRun, s *sinkLane, r *abi.Record, aside *letters, from origin) error {
+// append gives a record to a sink. A record that does not fit is returned as a misfit, for the caller to set aside.
+func (l *lane) append(s *sinkLane, r *abi.Record) (*sink.Misfit, error) {
 	err := s.lane.Append(r)
 	if err == nil {
 		s.digest.Add(r)
 		if l.r.tee != nil {
-			return l.r.tee.Record(s.node.Name, l.index, r)
+			return nil, l.r.tee.Record(s.node.Name, l.index, r)
 		}
-		return nil
+		return nil, nil
 	}
 	var misfit *sink.Misfit
-	if !errors.As(err, &misfit) {
-		return fmt.Errorf("sink %s: take a record: %w", s.node.Name, err)
+	if errors.As(err, &misfit) {
+		return misfit, nil
 	}
-	return l.setAside(b, aside, letter{
-		code: CodeMisfit, reason: "sink " + s.node.Name + ": " + misfit.Error(), word: misfit.Code, origin: from,
-	}, r)
+	return nil, fmt.Errorf("sink %s: take a record: %w", s.node.Name, err)
+}
+
+// misfitLetter says why a record does not fit a sink.
+func misfitLetter(s *sinkLane, misfit *sink.Misfit, from origin) letter {
+	return letter{code: CodeMisfit, reason: "sink " + s.node.Name + ": " + misfit.Error(), word: misfit.Code, origin: from}
 }
 
 // setAside does with a record what the error policy says.

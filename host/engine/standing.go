@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/fault"
@@ -112,7 +114,8 @@ func (e *Engine) pending(ctx context.Context, b *batch, pubs map[string]sink.Pub
 
 // checkGone stops for a target that is no longer in the job and is not known to have the decided batch.
 func (e *Engine) checkGone(ctx context.Context, d *checkpoint.Decision) error {
-	for id, o := range d.Targets {
+	for _, id := range slices.Sorted(maps.Keys(d.Targets)) {
+		o := d.Targets[id]
 		if o.Last != d.Batch || e.target(id) != nil {
 			continue
 		}
