@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/engine/sim"
+	"github.com/wasmill/wasmill/host/sandbox"
 	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/source"
 )
@@ -356,5 +358,42 @@ func TestLostInput(t *testing.T) {
 		w.mustRun()
 		w.wantValues("main", append(numbered("v", 13), "later")...)
 		w.wantConsistent()
+	}
+}
+
+// TestVerdictsAtTheEnd: a guest that holds records back may fail one, or write one off, in the lane's last frame. Its
+// record has long gone with its chunk; it is found again by reading the lane once more.
+func TestVerdictsAtTheEnd(t *testing.T) {
+	for kind, word := range map[abi.Kind]string{abi.KindFail: "fail", abi.KindDeadLetter: "guest"} {
+		w := newWorld(t)
+		w.batch = 8000
+		w.in.Append(numbered("v", 6000)...) // two chunks in a lane
+		w.guest = func(sandbox.Lane) sim.Guest {
+			var held []abi.Record
+			return func(c sandbox.Call, emit sandbox.Emit) error {
+				for i := range c.Records {
+					held = append(held, abi.Record{Value: append([]byte(nil), c.Records[i].Value...), Index: c.Records[i].Index})
+				}
+				if c.Header.Flags&abi.FlagLast == 0 {
+					return nil
+				}
+				for i := range held {
+					if string(held[i].Value) == "v007" {
+						held[i] = abi.Record{Kind: kind, Index: held[i].Index, Partition: 4, Value: []byte("too late")}
+					}
+					if err := emit(&held[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		}
+		w.mustRun()
+		want := numbered("v", 6000)
+		w.wantValues("main", append(want[:7:7], want[8:]...)...)
+		dead := w.stores["dead"].Values("dead")
+		if len(dead) != 1 || !strings.Contains(dead[0], `"value":"v007"`) || !strings.Contains(dead[0], `"word":"`+word+`"`) || !strings.Contains(dead[0], `"offset":7`) {
+			t.Errorf("%s: dead letters %q", word, dead)
+		}
 	}
 }

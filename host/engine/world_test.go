@@ -12,6 +12,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/engine/sim"
+	"github.com/wasmill/wasmill/host/sandbox"
 	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/source"
 )
@@ -43,6 +44,7 @@ type world struct {
 	skipLost bool
 	in2      *sim.Input // a second source "other", read by the same stage
 	noSide   bool
+	guest    func(sandbox.Lane) sim.Guest // nil: sim.Words
 	events   *engine.Events
 	attempts int
 	revive   func(context.Context, string) (*engine.Graph, engine.ErrorPolicy, error)
@@ -78,6 +80,9 @@ func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
 			{Name: "side", Target: target("side"), Inputs: []engine.Edge{engine.FromPort(0, 1)}},
 			{Name: "dead", Target: target("dead")},
 		},
+	}
+	if w.guest != nil {
+		g.Stages[0].Program.(*sim.Program).NewGuest = w.guest
 	}
 	if w.in2 != nil {
 		g.Sources = append(g.Sources, engine.SourceNode{
