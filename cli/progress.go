@@ -42,6 +42,7 @@ type lineProgress struct {
 	in, out int64
 	letters int64
 	skipped int64
+	dead    string // the sink of the dead letters, which are not counted as out
 	last    int64
 	tty     bool
 }
@@ -57,7 +58,9 @@ func (p *lineProgress) batch(s engine.BatchStats) {
 	p.last = int64(s.Batch)
 	p.in += inputOf(s)
 	for _, k := range s.Sinks {
-		p.out += k.Records
+		if k.Name != p.dead {
+			p.out += k.Records
+		}
 	}
 	p.letters += s.Letters
 	p.skipped += s.Skipped

@@ -42,6 +42,9 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := e.lookFirst(ctx, b, dec); err != nil {
+		return err
+	}
 	pubs, err := e.openTargets(ctx, plan.Batch)
 	if err != nil {
 		return err
@@ -90,6 +93,25 @@ func (e *Engine) found(ctx context.Context, plan *checkpoint.Plan) (*batch, erro
 	}
 	e.plan, e.last = b.prev, b.before
 	return b, nil
+}
+
+// lookFirst refuses what would be refused anyway before a target is taken over: opening one makes its directory, which
+// would stand in the way of putting the right one back.
+func (e *Engine) lookFirst(ctx context.Context, b *batch, dec *checkpoint.Decision) error {
+	for _, t := range e.targets {
+		look, ok := t.(sink.Inspector)
+		if !ok {
+			continue
+		}
+		p, err := look.Inspect(ctx, sink.Owner{Query: e.cfg.Log.QueryID(), Job: e.cfg.Job, Next: b.plan.Batch})
+		if err != nil {
+			return fmt.Errorf("look at target %s: %w", t.ID(), err)
+		}
+		if err := CheckTarget(ctx, e.cfg.Log, t, p, dec, b.before); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *Engine) openTargets(ctx context.Context, next checkpoint.BatchID) (map[string]sink.Published, error) {

@@ -69,6 +69,9 @@ func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, e
 	if t.plan != nil {
 		owner.Next = t.plan.Batch
 	}
+	if t.decision != nil && t.decision.Batch == 0 {
+		before = nil
+	}
 	if t.decision != nil && t.decision.Batch > 0 {
 		if before, err = t.reader.Decision(ctx, t.decision.Batch-1); err != nil {
 			return nil, err

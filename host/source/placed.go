@@ -15,5 +15,5 @@ type MovedError struct {
 }
 
 func (e *MovedError) Error() string {
-	return "the input was " + e.Was + " and is now " + e.Is + ": what was read from there would be read again"
+	return "the input was " + e.Was + " and is now " + e.Is + ": what was read from there would be read again, and stand in the sinks twice"
 }
