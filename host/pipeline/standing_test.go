@@ -69,6 +69,13 @@ func TestCheckTargets(t *testing.T) {
 	if got := p.findings(p.table("in", "out", "new")); got != filesink.CodeOtherQuery {
 		t.Errorf("with a checkpoint to begin: %s", got)
 	}
+	if got := p.findings(p.table("in", "new", "checkpoint")); got != "" {
+		t.Errorf("with a new directory after batch 0, which a start publishes there again: %s", got)
+	}
+	p.input("in", "b", "2\n")
+	if err := p.run(j); err != nil {
+		t.Fatal(err)
+	}
 	if got := p.findings(p.table("in", "new", "checkpoint")); got != engine.CodeTargetBehind {
 		t.Errorf("with a new directory: %s", got)
 	}

@@ -28,5 +28,5 @@ func (s *Source) movedFrom(pos *position) error {
 		return badPosition(pos.Base, err)
 	}
 	return fault.New(CodeMoved, "", &source.MovedError{Was: was, Is: s.lister.root},
-		"put the path back, in the job file and on disk; or take all that lies there now as new input with `wasmill run --allow-changes`")
+		"put the path back, in the job file and on disk (a link to the new place will do); or take all that lies there now as new input with `wasmill run --allow-changes`")
 }
