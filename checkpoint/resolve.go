@@ -56,7 +56,7 @@ func readResolution(ctx context.Context, files durable.Files, dir string, batch 
 }
 
 // Resolve leaves a durable record of a user's choice for a target that cannot publish the last, decided batch. No
-// process may be running on the checkpoint. A choice that was made cannot be changed.
+// process may be running on the checkpoint. A skip cannot be taken back; a force that came to nothing can become one.
 func Resolve(ctx context.Context, files durable.Files, dir string, batch BatchID, target string, action Action, opts Options) error {
 	if action != Skip && action != Force {
 		return errorf(CodeInvalid, "choose skip or force", nil, "%.40q is no choice", action)
@@ -72,7 +72,7 @@ func Resolve(ctx context.Context, files durable.Files, dir string, batch BatchID
 		if before != nil && before.Action == action {
 			return nil
 		}
-		if before != nil {
+		if before != nil && before.Action == Skip {
 			return errorf(CodeInvalid, "run the job: it acts on that choice", []string{resolutionName(batch, target)}, "the choice was already made: %s", before.Action)
 		}
 		if err := mayResolve(ctx, files, dir, batch); err != nil {
@@ -88,7 +88,7 @@ func Resolve(ctx context.Context, files durable.Files, dir string, batch BatchID
 		if err := files.SyncDir(dir); err != nil {
 			return ioError("sync", dir, err)
 		}
-		return ioError("write", resolutionName(batch, target), objects.PutIfAbsent(ctx, resolutionName(batch, target), text))
+		return ioError("write", resolutionName(batch, target), objects.Replace(ctx, resolutionName(batch, target), text))
 	})
 }
 

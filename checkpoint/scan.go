@@ -98,10 +98,11 @@ func look(ctx context.Context, files durable.Files, dir string) (*dirView, error
 	if err := v.readFloor(ctx, files, dir); err != nil {
 		return nil, err
 	}
+	// Decisions first: beside a running job a batch may come between the two, and its plan is written before its decision.
 	for _, log := range []struct {
 		dir string
 		to  *logView
-	}{{offsetsDir, &v.offsets}, {commitsDir, &v.commits}} {
+	}{{commitsDir, &v.commits}, {offsetsDir, &v.offsets}} {
 		if err := v.lookLog(files, dir, log.dir, log.to); err != nil {
 			return nil, err
 		}

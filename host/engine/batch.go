@@ -201,9 +201,12 @@ func (e *Engine) carry(ctx context.Context, before, d *checkpoint.Decision) erro
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		o, err := e.standing(ctx, before, id)
-		if err != nil {
-			return err
+		o := outcomeOf(before, id)
+		if p, open := e.pubs[id]; !open || sameAs(id, p, o) != nil {
+			var err error
+			if o, err = e.standing(ctx, before, id); err != nil {
+				return err
+			}
 		}
 		d.Targets[id] = checkpoint.TargetOutcome{Last: o.Last, Digest: o.Digest}
 	}

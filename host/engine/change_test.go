@@ -143,3 +143,45 @@ func TestASourceThatGoesOverAPlannedBatch(t *testing.T) {
 	w.wantValues("main", "v0", "v-other0", "v1", "v2", "v-other1")
 	w.wantConsistent()
 }
+
+// TestASkippedBatchThatWasThere: a person chose to skip what the target had in truth published, as the advice for a sink
+// that is gone may lead to. The sink must be able to come back.
+func TestASkippedBatchThatWasThere(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		w := newWorld(t)
+		w.in.Append("v0", "odd0")
+		w.die("target.published side", 1) // it is there, and not noted
+		w.resolve(0, "side", checkpoint.Skip)
+		w.noSide = !back
+		w.mustRun()
+		w.noSide = false
+		w.in.Append("v1", "odd1")
+		w.mustRun()
+		w.in.Append("v2")
+		w.mustRun()
+		w.mustRun()
+		w.wantValues("main", "v0", "v1", "v2")
+		w.wantValues("side", "odd0", "odd1")
+		w.wantConsistent()
+	}
+}
+
+// TestAForceThatComesToNothing can still become a skip.
+func TestAForceThatComesToNothing(t *testing.T) {
+	w := newWorld(t)
+	for i := range 5 {
+		w.in.Append(fmt.Sprintf("odd%d", i), fmt.Sprintf("v%d", i))
+	}
+	w.die("target.publish side", 1)
+	w.stores["side"].DropStaged()
+	w.in.Truncate(9)
+	w.resolve(0, "side", checkpoint.Force)
+	if err := w.run(&sim.Process{}); !isCode(err, engine.CodeUnresolved) {
+		t.Fatalf("got %v", err)
+	}
+	w.resolve(0, "side", checkpoint.Skip)
+	w.mustRun()
+	if got := w.stores["side"].Values("side"); len(got) != 0 {
+		t.Errorf("side holds %q", got)
+	}
+}

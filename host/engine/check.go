@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -21,27 +22,50 @@ func CheckTarget(ctx context.Context, r Records, t sink.Target, p sink.Published
 	if mayRepeat(t.Traits()) {
 		return nil
 	}
-	id := t.ID()
 	last := decision
 	if last == nil {
 		last = before
 	}
-	o, err := standingOf(ctx, r, last, id)
+	differs, err := stands(ctx, r, t.ID(), p, last)
+	if err != nil || differs == nil || decision == nil {
+		return errors.Join(err, differs)
+	}
+	o, err := standingOf(ctx, r, decision, t.ID())
+	if err != nil || o.Last != decision.Batch {
+		return errors.Join(err, differs)
+	}
+	was, err := stands(ctx, r, t.ID(), p, before)
+	if err != nil || was == nil {
+		return err // the start publishes it
+	}
+	return differs
+}
+
+// stands says how a target differs from where a decision has it, or nil. Where a person chose to skip a batch, the target
+// may stand before it, and at it too: it may have had it all along.
+func stands(ctx context.Context, r Records, target string, p sink.Published, d *checkpoint.Decision) (differs, err error) {
+	if sameAs(target, p, outcomeOf(d, target)) == nil {
+		return nil, nil
+	}
+	o, err := standingOf(ctx, r, d, target)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	done := sameAs(id, p, o)
-	if done == nil || decision == nil || o.Last != decision.Batch {
-		return done
+	if differs = sameAs(target, p, o); differs == nil || p.Batch < 0 {
+		return differs, nil
 	}
-	was, err := standingOf(ctx, r, before, id)
+	res, err := r.Resolution(ctx, p.Batch, target)
+	if err != nil || !chose(res, checkpoint.Skip) {
+		return differs, err
+	}
+	skipped, err := r.Decision(ctx, p.Batch)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if sameAs(id, p, was) == nil {
-		return nil // the start publishes it
+	if sameAs(target, p, outcomeOf(skipped, target)) == nil {
+		return nil, nil
 	}
-	return done
+	return differs, nil
 }
 
 // standingOf is the last batch that a target must have published after a decision: the last that it was called for, less

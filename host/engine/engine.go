@@ -69,6 +69,7 @@ type Engine struct {
 	plan    *checkpoint.Plan     // of the last batch, nil before the first
 	last    *checkpoint.Decision // of the last sealed batch, nil before the first
 	marks   map[string]checkpoint.PublishedMark
+	pubs    map[string]sink.Published // what the targets had published when they were opened
 }
 
 // Open takes the targets over and brings the last batch to its end, if it was left half-way. After an error the Engine is

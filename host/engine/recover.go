@@ -123,6 +123,7 @@ func (e *Engine) openTargets(ctx context.Context, next checkpoint.BatchID) (map[
 		}
 		pubs[t.ID()] = p
 	}
+	e.pubs = pubs
 	return pubs, nil
 }
 
@@ -193,7 +194,7 @@ func (e *Engine) ladder(ctx context.Context, b *batch, pending []sink.Target) (u
 		e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Rung: "undecided", Detail: why.Error()})
 		return true, nil
 	}
-	return false, unresolved(b.plan.Batch, lost, why)
+	return false, unresolved(b.plan.Batch, lost, why, out != nil)
 }
 
 // publishStaged is rung (a). It returns the targets whose staged output is gone.
@@ -307,9 +308,13 @@ func (e *Engine) anyMayRepeat(b *batch) bool {
 	return false
 }
 
-func unresolved(n checkpoint.BatchID, lost []sink.Target, why error) error {
+func unresolved(n checkpoint.BatchID, lost []sink.Target, why error, ran bool) error {
 	id := lost[0].ID()
+	choice := fmt.Sprintf("`wasmill checkpoint resolve %d --sink %s --skip` (leave its output out)", n, id)
+	if ran {
+		choice += " or `--force` (publish what comes now)"
+	}
 	return fault.New(CodeUnresolved, "target "+id,
 		fmt.Errorf("batch %d is decided, its staged output is lost, and running it again does not give the same: %w", n, why),
-		fmt.Sprintf("start once with the module and input that decided it, or choose: `wasmill checkpoint resolve %d --sink %s --skip` (leave its output out) or `--force` (publish what comes now)", n, id))
+		"start once with the module and input that decided it, or choose: "+choice)
 }

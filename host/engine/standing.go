@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,12 +18,9 @@ func (e *Engine) expect(ctx context.Context, pubs map[string]sink.Published, d *
 		if mayRepeat(t.Traits()) {
 			continue
 		}
-		o, err := e.standing(ctx, d, t.ID())
-		if err != nil {
-			return err
-		}
-		if err := sameAs(t.ID(), pubs[t.ID()], o); err != nil {
-			return err
+		differs, err := stands(ctx, e.cfg.Log, t.ID(), pubs[t.ID()], d)
+		if err != nil || differs != nil {
+			return errors.Join(err, differs)
 		}
 	}
 	return nil
@@ -96,16 +94,19 @@ func (e *Engine) pending(ctx context.Context, b *batch, pubs map[string]sink.Pub
 			continue
 		}
 		p := pubs[t.ID()]
-		done := sameAs(t.ID(), p, o)
-		if done == nil {
-			continue
-		}
-		before, err := e.standing(ctx, b.before, t.ID())
+		differs, err := stands(ctx, e.cfg.Log, t.ID(), p, b.decision)
 		if err != nil {
 			return nil, err
 		}
-		if o.Last != n || sameAs(t.ID(), p, before) != nil {
-			return nil, done
+		if differs == nil {
+			continue
+		}
+		before, err := stands(ctx, e.cfg.Log, t.ID(), p, b.before)
+		if err != nil {
+			return nil, err
+		}
+		if o.Last != n || before != nil {
+			return nil, differs
 		}
 		pending = append(pending, t)
 	}

@@ -522,3 +522,26 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations in 100 rows", n)
 	}
 }
+
+// TestNoTimestampWithoutItsDigits: what a column remembers of the row before must not let through what is no date.
+func TestNoTimestampWithoutItsDigits(t *testing.T) {
+	schema, err := rows.NewSchema([]rows.Column{{Name: "t", Type: rows.Type{Kind: rows.Timestamp}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{
+		"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00T01:02:03Z", "0000-00-00T01:02:03Z", "2020-01-0\x00T01:02:03Z", "          T01:02:03Z",
+	} {
+		for _, before := range []string{"", "2020-01-01T00:00:00Z"} {
+			table := rows.NewTable(schema)
+			if before != "" {
+				if err := table.Append([]byte(`{"t":"` + before + `"}`)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := table.Append([]byte(`{"t":"` + bad + `"}`)); err == nil {
+				t.Errorf("%q after %q was taken for a time", bad, before)
+			}
+		}
+	}
+}

@@ -44,6 +44,7 @@ type lastDay struct {
 	head uint64 // the first eight bytes of "YYYY-MM-DD"
 	tail uint16 // the last two
 	days int64
+	set  bool
 }
 
 // timestamp reads an RFC 3339 string as microseconds since 1970.
@@ -70,12 +71,12 @@ func (v *Vector) utc(b []byte, i int) (micros int64, end int) {
 	}
 	s := b[i+1 : i+22 : len(b)]
 	head, tail := binary.LittleEndian.Uint64(s), binary.LittleEndian.Uint16(s[8:])
-	if head != v.day.head || tail != v.day.tail {
+	if !v.day.set || head != v.day.head || tail != v.day.tail {
 		days, ok := civil(s)
 		if !ok {
 			return 0, 0
 		}
-		v.day = lastDay{head, tail, days}
+		v.day = lastDay{head, tail, days, true}
 	}
 	h, m, sec := two(s, 11), two(s, 14), two(s, 17)
 	if b[i] != '"' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || h > 23 || m > 59 || sec > 59 {
