@@ -14,7 +14,7 @@ func drawBytes(t *rapid.T, name string) []byte {
 	if rapid.IntRange(0, 3).Draw(t, name+" null") == 0 {
 		return nil
 	}
-	b := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, name)
+	b := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, name)
 	if b == nil {
 		b = []byte{}
 	}
@@ -26,7 +26,7 @@ func TestTapeGivesBackWhatItTook(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tp.reset() // memory of the round before
 		var want []abi.Record
-		for i := range rapid.IntRange(0, 40).Draw(t, "records") {
+		for i := range rapid.IntRange(0, 12).Draw(t, "records") {
 			r := abi.Record{Key: drawBytes(t, "key"), Value: drawBytes(t, "value"), Index: abi.NoIndex}
 			if rapid.Bool().Draw(t, "large") && i%7 == 0 {
 				r.Value = make([]byte, blockSize+i)
