@@ -185,3 +185,19 @@ func TestAForceThatComesToNothing(t *testing.T) {
 		t.Errorf("side holds %q", got)
 	}
 }
+
+// TestAForceWithNothingToPublish still marks the batch, so that the job goes on.
+func TestAForceWithNothingToPublish(t *testing.T) {
+	w := newWorld(t)
+	w.in.Append("v0", "odd1", "v2")
+	w.die("target.publish side", 1)
+	w.stores["side"].DropStaged()
+	w.in.Replace(1, "drop1")
+	w.resolve(0, "side", checkpoint.Force)
+	w.mustRun()
+	w.in.Append("v3", "odd4")
+	w.mustRun()
+	w.mustRun()
+	w.wantValues("side", "odd4")
+	w.wantConsistent()
+}

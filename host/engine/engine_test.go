@@ -127,6 +127,21 @@ func TestTooManySetAside(t *testing.T) {
 	}
 }
 
+// TestPoisonIsNotCountedAsSetAside: it has a bound of its own, under both policies.
+func TestPoisonIsNotCountedAsSetAside(t *testing.T) {
+	for _, policy := range []engine.Policy{engine.DeadLetter, engine.Skip} {
+		w := newWorld(t)
+		w.policy, w.max, w.progress = policy, 1, true
+		w.in.Append("trap1", "trap2", "letter3", "v4")
+		w.mustRun()
+		w.wantValues("main", "v4")
+		w.in.Append("letter5", "letter6")
+		if err := w.run(&sim.Process{}); !isCode(err, engine.CodeTooManyLetters) {
+			t.Errorf("policy %s: got %v", policy, err)
+		}
+	}
+}
+
 func TestTooMuchPoison(t *testing.T) {
 	w := newWorld(t)
 	w.batch = 1000

@@ -188,27 +188,30 @@ func (l *lane) setAside(b *batchRun, to *letters, lt letter, r *abi.Record) erro
 	switch l.r.policy.Policy {
 	case Skip:
 		to.skipped++
-		return nil
 	case DeadLetter:
-		if to.alone++; l.r.policy.Max > 0 && to.alone > l.r.policy.Max && !lt.poison {
-			return tooManyLetters(b.plan.Batch, int64(to.alone), l.r.policy.Max)
-		}
 		to.add(lt, r)
+	default:
+		return stopped(l.r.g, lt)
+	}
+	if lt.poison {
+		to.poison++ // bounded by itself, a lane at a time
 		return nil
 	}
-	return stopped(l.r.g, lt)
+	if to.alone++; l.r.policy.Max > 0 && to.alone > l.r.policy.Max {
+		return tooManyLetters(b.plan.Batch, int64(to.alone), l.r.policy.Max)
+	}
+	return nil
 }
 
 // fillLetters writes what was set aside into the sink of the dead letters: sources first, then stages, then sinks.
 func (l *lane) fillLetters(b *batchRun) error {
 	for _, all := range l.allLetters() {
 		l.stats.skipped += int64(all.skipped)
+		l.stats.poison += int64(all.poison)
+		l.stats.alone += int64(all.alone)
 		for i := range all.list {
 			lt := &all.list[i]
 			l.stats.letters++
-			if lt.poison {
-				l.stats.poison++
-			}
 			if err := l.fillLetter(b, lt); err != nil {
 				return err
 			}

@@ -48,14 +48,15 @@ type letter struct {
 type letters struct {
 	list    []letter
 	buf     buffer
-	alone   int
+	alone   int // set aside or skipped, but poison
+	poison  int
 	skipped int
 }
 
 func (ls *letters) reset() {
 	ls.list = ls.list[:0]
 	ls.buf.reset()
-	ls.alone, ls.skipped = 0, 0
+	ls.alone, ls.poison, ls.skipped = 0, 0, 0
 }
 
 func (ls *letters) add(lt letter, r *abi.Record) {

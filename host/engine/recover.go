@@ -255,10 +255,8 @@ func (e *Engine) publishAgain(ctx context.Context, b *batch, out *outcome, lost 
 	}
 	out.digest = b.decision.Digest
 	for _, t := range lost {
-		o, ok := e.outputFor(t, out, b.plan, b.attempt)
-		if !ok {
-			continue
-		}
+		// Also when a forced re-run has nothing for it: its marker must say that it has the batch.
+		o, _ := e.outputFor(t, out, b.plan, b.attempt)
 		staged, err := t.Stage(ctx, o)
 		if err != nil {
 			return fmt.Errorf("target %s: stage again: %w", t.ID(), err)

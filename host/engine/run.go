@@ -30,7 +30,7 @@ type outcome struct {
 }
 
 type runStats struct {
-	skipped, letters, poison, restarts int64
+	skipped, letters, alone, poison, restarts int64
 }
 
 // runner runs the transforms of batches over one graph. Its lanes keep their memory from batch to batch, so at most one
@@ -188,8 +188,8 @@ func (r *runner) collect(b *batchRun) (*outcome, error) {
 	for _, l := range r.lanes {
 		o.stats.add(l.stats)
 	}
-	if r.policy.Max > 0 && o.stats.letters+o.stats.skipped-o.stats.poison > int64(r.policy.Max) {
-		return nil, tooManyLetters(b.plan.Batch, o.stats.letters+o.stats.skipped-o.stats.poison, r.policy.Max)
+	if r.policy.Max > 0 && o.stats.alone > int64(r.policy.Max) {
+		return nil, tooManyLetters(b.plan.Batch, o.stats.alone, r.policy.Max)
 	}
 	var err error
 	o.digest, err = batchDigest(b.query, b.plan.Batch, b.revision, o.inputs, o.outputs, "")
@@ -199,6 +199,7 @@ func (r *runner) collect(b *batchRun) (*outcome, error) {
 func (s *runStats) add(t runStats) {
 	s.skipped += t.skipped
 	s.letters += t.letters
+	s.alone += t.alone
 	s.poison += t.poison
 	s.restarts += t.restarts
 }
