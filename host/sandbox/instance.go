@@ -40,6 +40,7 @@ type instance struct {
 	rules   abi.OutputRules
 	visit   func(*abi.Record) error
 	indexes indexes
+	used    Usage
 }
 
 // guestContext is the context a guest runs in.
@@ -55,7 +56,7 @@ func (p *program) newInstance(log func(int, string)) *instance {
 	in := &instance{program: p}
 	in.ctx.in = in
 	in.visit = in.take
-	in.log.sink = log
+	in.log.sink, in.log.most = log, int(p.options.Limits.Log)
 	in.rules = abi.OutputRules{Ports: len(p.module.info.Manifest.Outputs), MaxBytes: p.options.Limits.Output}
 	in.wasi = wasi.New(startTime, startKey, in.log.output)
 	return in
@@ -152,6 +153,7 @@ func (in *instance) Call(ctx context.Context, c Call, emit Emit) error {
 		return fmt.Errorf("call guest: %w", err)
 	}
 	in.emit = emit
+	in.used.Calls++
 	err := in.runBatch(ctx, &c)
 	in.emit = nil
 	in.log.flush()
@@ -269,6 +271,17 @@ func (in *instance) take(r *abi.Record) error {
 		return abi.BadIndex(r.Index)
 	}
 	return in.emit(r)
+}
+
+// Usage is what the instance has used so far.
+func (in *instance) Usage() Usage {
+	u := in.used
+	u.Output = in.rules.Used
+	u.Log, u.Lost = int64(in.log.bytes), int64(in.log.dropped)
+	if in.region != nil {
+		u.Memory = int64(len(in.memory()))
+	}
+	return u
 }
 
 // Close throws the instance and its memory away. It may be called twice.

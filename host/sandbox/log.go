@@ -14,15 +14,14 @@ const (
 	levelError = 3
 )
 
-// What one instance may log; what is more is counted and dropped.
-const (
-	maxLogLines = 100
-	maxLogBytes = 64 << 10
-)
+// maxLogLines is how many lines one instance may log; what is more is counted and dropped, as is what is over
+// Limits.Log bytes.
+const maxLogLines = 100
 
 // guestLog cuts, escapes and rations what a guest says, through log or through standard output and error.
 type guestLog struct {
 	sink    func(level int, text string)
+	most    int    // bytes that may be heard
 	last    string // the last line, whether or not it was heard
 	partial [2][]byte
 	lines   int
@@ -32,11 +31,11 @@ type guestLog struct {
 
 // open starts the ration anew and sends lines to sink.
 func (g *guestLog) open(sink func(int, string)) {
-	*g = guestLog{sink: sink}
+	*g = guestLog{sink: sink, most: g.most}
 }
 
 // spent says whether the ration is used up.
-func (g *guestLog) spent() bool { return g.lines >= maxLogLines || g.bytes >= maxLogBytes }
+func (g *guestLog) spent() bool { return g.lines >= maxLogLines || g.bytes >= g.most }
 
 // line takes one line of any length.
 func (g *guestLog) line(level int, text []byte) {

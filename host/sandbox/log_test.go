@@ -44,7 +44,7 @@ func TestLogIsRationed(t *testing.T) {
 
 func TestGuestLogOutput(t *testing.T) {
 	var got []string
-	g := guestLog{sink: func(level int, text string) { got = append(got, fmt.Sprintf("%d:%s", level, text)) }}
+	g := guestLog{most: DefaultLog, sink: func(level int, text string) { got = append(got, fmt.Sprintf("%d:%s", level, text)) }}
 	for _, part := range []string{"one\ntw", "o\n\nthr", strings.Repeat("e", 5000), "\nlast"} {
 		g.output(1, []byte(part))
 	}

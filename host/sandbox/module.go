@@ -15,10 +15,14 @@ import (
 	"github.com/wasmill/wasmill/host/sandbox/wasi"
 )
 
+// MaxDepth is the deepest that calls may nest: the interpreter ends at 2,000 frames.
+const MaxDepth = 1900
+
 // Defaults of Limits.
 const (
 	DefaultMemory = 64 << 20
 	DefaultDepth  = 1000
+	DefaultLog    = 64 << 10
 )
 
 // module is a Module: checked, compiled, and with the host functions it imports.
@@ -121,6 +125,9 @@ func (m *module) limits(l Limits) (Limits, error) {
 	if l.Output == 0 {
 		l.Output = abi.DefaultOutput
 	}
+	if l.Log == 0 {
+		l.Log = DefaultLog
+	}
 	if l.FuelCall == 0 {
 		l.FuelCall = abi.DefaultFuelCall
 	}
@@ -135,8 +142,10 @@ func (m *module) limits(l Limits) (Limits, error) {
 		return l, wrong("a memory of %d bytes: it must be a multiple of 64 KiB, at most 2 GiB", l.Memory)
 	case l.Output < 0:
 		return l, wrong("an output of %d bytes", l.Output)
-	case l.Depth < 0:
-		return l, wrong("a depth of %d", l.Depth)
+	case l.Depth < 0 || l.Depth > MaxDepth:
+		return l, wrong("a depth of %d: it must be at most %d, which every engine has room for", l.Depth, MaxDepth)
+	case l.Log < 0:
+		return l, wrong("a log of %d bytes", l.Log)
 	}
 	if least := int64(m.info.MemoryMin) * binary.PageSize; least > l.Memory {
 		return l, refuse(CodeMemory, m.name, "raise limits.memory of the transform, or build the module with a smaller stack",

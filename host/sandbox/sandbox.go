@@ -72,6 +72,17 @@ type Limits struct {
 	FuelRecord uint64
 	Depth      int
 	Output     int64 // bytes of emitted records a lane; default 64 MiB
+	Log        int64 // bytes of log text a lane; default 64 KiB. What is over it is dropped, which changes no output
+}
+
+// Usage is what an instance has used since it was made.
+type Usage struct {
+	Calls  uint64 // of Instance.Call
+	Fuel   uint64
+	Memory int64 // bytes it has now; memory never shrinks
+	Output int64 // bytes of emitted records
+	Log    int64 // bytes of log text that were heard
+	Lost   int64 // log lines that were dropped
 }
 
 // Program is a started module: what every instance begins as. It is safe for concurrent use.
@@ -104,6 +115,8 @@ type Emit func(r *abi.Record) error
 // Call it must only be closed.
 type Instance interface {
 	Call(ctx context.Context, c Call, emit Emit) error
+	// Usage is exact after a call that succeeded; a call that failed counts up to its last host call.
+	Usage() Usage
 	Close(ctx context.Context) error
 }
 

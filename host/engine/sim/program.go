@@ -62,6 +62,9 @@ func (i *instance) Call(_ context.Context, c sandbox.Call, emit sandbox.Emit) er
 	return err
 }
 
+// Usage counts nothing: what a simulated guest uses, nobody is charged for.
+func (i *instance) Usage() sandbox.Usage { return sandbox.Usage{} }
+
 func (i *instance) Close(context.Context) error { return nil }
 
 // Words is a guest for tests. A value says what becomes of it: "drop", "trap", "status", "fail", "letter", "odd..." goes
