@@ -30,6 +30,7 @@ func (j *Job) AsOf(canonical []byte) (*Job, error) {
 		if err != nil {
 			return nil, err
 		}
+		was.Limits.Log = j.logLimit(t.Name)
 		old.Transforms = append(old.Transforms, was)
 	}
 	old.Sinks, err = j.sinksAsOf(&r)
@@ -62,7 +63,7 @@ func (j *Job) sourcesAsOf(r *revision) ([]Source, error) {
 }
 
 func (t *revisionTransform) transform() (Transform, error) {
-	out := Transform{Name: t.Name, Config: t.Config, Module: Module{Ref: "sha256:" + t.Module, SHA256: t.Module}, Limits: Limits(t.Limits)}
+	out := Transform{Name: t.Name, Config: t.Config, Module: Module{Ref: "sha256:" + t.Module, SHA256: t.Module}, Limits: t.Limits.limits()}
 	for i, ref := range t.From {
 		in := inputOf(ref)
 		if i < len(t.KeyBy) && t.KeyBy[i] != nil {
@@ -75,6 +76,21 @@ func (t *revisionTransform) transform() (Transform, error) {
 		return out, fmt.Errorf("transform %s has no input", t.Name)
 	}
 	return out, nil
+}
+
+func (l revisionLimits) limits() Limits {
+	return Limits{Memory: l.Memory, FuelCall: l.FuelCall, FuelRecord: l.FuelRecord, Depth: l.Depth, Output: l.Output}
+}
+
+// logLimit is the log limit that the job gives a transform now: no revision holds it. It is 0, which stands for the
+// default, when there is no such transform any more.
+func (j *Job) logLimit(transform string) int64 {
+	for i := range j.Transforms {
+		if j.Transforms[i].Name == transform {
+			return j.Transforms[i].Limits.Log
+		}
+	}
+	return 0
 }
 
 // inputOf reads a reference: name or name.port.

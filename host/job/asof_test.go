@@ -94,3 +94,30 @@ func TestAsOfRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestAsOfTakesTheLogLimitOfNow: no revision holds it.
+func TestAsOfTakesTheLogLimitOfNow(t *testing.T) {
+	before, _ := revisionOf(t, revised, revisionInputs())
+	for _, tt := range []struct {
+		name string
+		edit *strings.Replacer
+		want int64
+	}{
+		{"the default", strings.NewReplacer(), 64 << 10},
+		{"raised", strings.NewReplacer("      config", "      limits: {log: 1MiB}\n      config"), 1 << 20},
+		{"a transform that is gone", strings.NewReplacer("name: clean", "name: other", "clean.flights", "other.flights"), 0},
+	} {
+		text := tt.edit.Replace(revised)
+		now, err := Parse("job.yaml", []byte(text), testEnv())
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err := now.AsOf(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := old.Transforms[0].Limits; l.Log != tt.want || l.Memory != 64<<20 {
+			t.Errorf("%s: limits %+v", tt.name, l)
+		}
+	}
+}

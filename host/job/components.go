@@ -177,6 +177,9 @@ func describeInput() *Field {
 	}
 }
 
+// MaxDepth is the deepest that calls of a module may nest: sandbox.MaxDepth, which this package does not import.
+const MaxDepth = 1900
+
 func describeLimits() Field {
 	return Field{
 		Name: "limits", Type: TypeObject, Doc: "What the module may use.", Example: "{memory: 64MiB, fuel: {call: 50000000, record: 2000000}}",
@@ -186,19 +189,25 @@ func describeLimits() Field {
 				Doc: "Linear memory of one instance, a multiple of 64KiB.",
 			},
 			{
-				Name: "fuel", Type: TypeObject, Doc: "Instructions, roughly. A call may use `call` and `record` for each of its records.",
+				Name: "fuel", Type: TypeObject, Doc: "Work, about one an instruction, charged alike on every machine. A call of the module may use `call`, and `record` for each of its records.",
 				Fields: []Field{
 					{Name: "call", Type: TypeInt, Default: "50000000", Min: 1000, Max: math.MaxInt64 >> 11, Doc: "Fuel of a call."},
 					{Name: "record", Type: TypeInt, Default: "2000000", Min: 1, Max: math.MaxInt64 >> 11, Doc: "Further fuel for each record."},
 				},
 			},
 			{
-				Name: "depth", Type: TypeInt, Default: "1000", Min: 16, Max: 100_000,
+				Name: "depth", Type: TypeInt, Default: "1000", Min: 16, Max: MaxDepth,
+				Why: "every engine and processor has room for so much, so that a module fails alike on all of them",
 				Doc: "How deep calls may nest inside the module.",
 			},
 			{
 				Name: "output", Type: TypeSize, Default: "64MiB", Min: mib, Max: 4 * gib,
 				Doc: "What one lane may emit in a batch.",
+			},
+			{
+				Name: "log", Type: TypeSize, Default: "64KiB", Min: kib, Max: mib,
+				Doc: "What one lane may log in a batch; what is over it is dropped and counted. It changes no output, so it is not part of " +
+					"the revision: it may be changed at any time, and an earlier batch is replayed the same.",
 			},
 		},
 	}

@@ -35,6 +35,7 @@ type Field struct {
 	Example  string // as it would be written
 	Values   []string
 	Min, Max int64
+	Why      string // what stands behind the range, for who is outside of it; "" when it is plain
 	Fields   []Field
 	Elem     *Field
 	Since    string // the apiVersion that brought it
@@ -65,4 +66,12 @@ func (f *Field) names(components bool) []string {
 		}
 	}
 	return names
+}
+
+// because is the end of a message about a value out of range.
+func (f *Field) because() string {
+	if f.Why == "" {
+		return ""
+	}
+	return ": " + f.Why
 }

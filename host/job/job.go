@@ -141,6 +141,7 @@ type Limits struct {
 	FuelRecord uint64
 	Depth      int
 	Output     int64 // bytes a lane
+	Log        int64 // bytes of log text a lane; changes no output
 }
 
 // Sink is one output. Exactly one of the pointers to a kind is set.

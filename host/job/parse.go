@@ -125,6 +125,7 @@ func (c *checker) buildTransform(v *value) Transform {
 			FuelRecord: uint64(limits.at("fuel").at("record").num),
 			Depth:      int(limits.at("depth").num),
 			Output:     limits.at("output").num,
+			Log:        limits.at("log").num,
 		},
 	}
 	for _, i := range v.at("from").items {

@@ -123,8 +123,8 @@ type revisionErrors struct {
 }
 
 // Revision returns the canonical JSON of all that determines the job's output, and its sha256 in hex. Two jobs with the
-// same revision give the same output for the same input. Paths, connections, secrets, triggers and batch limits are not
-// in it.
+// same revision give the same output for the same input. Paths, connections, secrets, triggers, batch limits and
+// limits of the log are not in it.
 func (j *Job) Revision(in RevisionInputs) (canonical []byte, digest string, err error) {
 	r := revision{
 		ABI: in.ABI, Semantics: in.Semantics, Lanes: j.Lanes, Groups: in.Groups,
@@ -180,7 +180,7 @@ func reviseSource(s *Source) revisionSource {
 func reviseTransform(t *Transform, m ModuleInputs) revisionTransform {
 	r := revisionTransform{
 		Name: t.Name, From: refs(t.From), Module: m.SHA256, Manifest: reviseManifest(m.Manifest), Image: m.Image,
-		Config: t.Config, Limits: revisionLimits(t.Limits),
+		Config: t.Config, Limits: reviseLimits(&t.Limits),
 	}
 	for i, in := range t.From {
 		if in.KeyBy == nil {
@@ -193,6 +193,11 @@ func reviseTransform(t *Transform, m ModuleInputs) revisionTransform {
 		r.KeyBy[i] = &k
 	}
 	return r
+}
+
+// reviseLimits leaves out what changes no output.
+func reviseLimits(l *Limits) revisionLimits {
+	return revisionLimits{Memory: l.Memory, FuelCall: l.FuelCall, FuelRecord: l.FuelRecord, Depth: l.Depth, Output: l.Output}
 }
 
 func reviseManifest(m *abi.Manifest) *revisionManifest {

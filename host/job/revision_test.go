@@ -89,6 +89,7 @@ func TestRevisionIgnores(t *testing.T) {
 		"paths":            {"path: in,", "path: in2,"},
 		"a rate":           {"rate: 10", "rate: 11"},
 		"batch limits":     {"      attach: [path]", "      batch: {maxRecords: 7}\n      attach: [path]"},
+		"log limits":       {"      config", "      limits: {log: 1MiB}\n      config"},
 		"connections":      {"  sources:", "  connections: {main: {kafka: {password: \"${file:/run/secrets/password}\"}}}\n  sources:"},
 		"part sizes":       {"partitionBy: [z]", "partitionBy: [z], maxPartRows: 10"},
 		"the module's ref": {"./clean.wasm", "./other/clean.wasm"},

@@ -35,7 +35,7 @@ func (c *checker) integer(n *yaml.Node, f *Field, v *value) bool {
 	big := integer(n.Value)
 	v.num = int64Of(big)
 	if !big.IsInt64() || v.num < f.Min || v.num > f.Max {
-		return c.wrong(n, v.path, CodeRange, fmt.Sprintf("%s is out of range; allowed is %d to %d", cut(n.Value), f.Min, f.Max))
+		return c.wrong(n, v.path, CodeRange, fmt.Sprintf("%s is out of range; allowed is %d to %d", cut(n.Value), f.Min, f.Max)+f.because())
 	}
 	return true
 }
@@ -140,7 +140,7 @@ func (c *checker) quantity(n *yaml.Node, f *Field, v *value) bool {
 	}
 	v.num = q
 	if q < f.Min || q > f.Max {
-		return c.wrong(n, v.path, CodeRange, fmt.Sprintf("%s is out of range; allowed is %s to %s", cut(v.text), format(f.Min), format(f.Max)))
+		return c.wrong(n, v.path, CodeRange, fmt.Sprintf("%s is out of range; allowed is %s to %s", cut(v.text), format(f.Min), format(f.Max))+f.because())
 	}
 	return true
 }

@@ -89,7 +89,7 @@ func start(ctx context.Context, eng sandbox.Engine, t *job.Transform, b sandbox.
 		Transform: t.Name, Config: t.Config, Log: log,
 		Limits: sandbox.Limits{
 			Memory: t.Limits.Memory, FuelCall: t.Limits.FuelCall, FuelRecord: t.Limits.FuelRecord,
-			Depth: t.Limits.Depth, Output: t.Limits.Output,
+			Depth: t.Limits.Depth, Output: t.Limits.Output, Log: t.Limits.Log,
 		},
 	})
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/sandbox"
 )
 
 func TestRetention(t *testing.T) {
@@ -18,5 +20,12 @@ func TestRetention(t *testing.T) {
 		if got := retention(p.job(text)); got != want {
 			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
+	}
+}
+
+// TestDepthIsTheSandboxes: the job file allows what the sandbox takes.
+func TestDepthIsTheSandboxes(t *testing.T) {
+	if job.MaxDepth != sandbox.MaxDepth {
+		t.Errorf("a job file may ask for %d, the sandbox takes %d", job.MaxDepth, sandbox.MaxDepth)
 	}
 }
