@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sandbox/binary"
+	"github.com/wasmill/wasmill/host/sandbox/debuginfo"
 )
 
 // Config says how an engine works. It changes how fast modules run, never what they do.
@@ -63,13 +64,13 @@ func New(config Config) (Engine, error) {
 }
 
 // newRuntime makes a runtime. It does not ask for WithCloseOnContextDone: that makes loops up to 30 times slower, and a
-// limit by wall clock does not replay.
+// limit by wall clock does not replay. It takes debug information, which is placeSections and nothing else.
 func (e *engine) newRuntime(ctx context.Context, cache wazero.CompilationCache) wazero.Runtime {
 	config := wazero.NewRuntimeConfig()
 	if e.config.Interpreter {
 		config = wazero.NewRuntimeConfigInterpreter()
 	}
-	config = config.WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(maxMemory).WithDebugInfoEnabled(false)
+	config = config.WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(maxMemory).WithDebugInfoEnabled(true)
 	if cache != nil {
 		config = config.WithCompilationCache(cache)
 	}
@@ -123,11 +124,12 @@ func (e *engine) Compile(ctx context.Context, b Binary) (Module, error) {
 		return nil, err
 	}
 	m := &module{name: b.Name, form: form, info: infoOf(b, form, manifest), capturable: form.Capturable(), names: sync.OnceValue(form.FuncNames)}
+	m.lines = sync.OnceValue(func() *debuginfo.Info { return debuginfo.Read(form.Customs) })
 	wasm := form.Strip
 	if m.capturable {
 		wasm = form.Open
 	}
-	m.runtime, m.compiled, err = e.compile(ctx, wasm())
+	m.runtime, m.compiled, err = e.compile(ctx, m.withPlaces(wasm()))
 	if err != nil {
 		return nil, fault.New(CodeInvalid, b.Name, fmt.Errorf("the module is not valid: %w", err), "build it again with a current toolchain for WebAssembly 2.0")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sandbox/binary"
+	"github.com/wasmill/wasmill/host/sandbox/debuginfo"
 	"github.com/wasmill/wasmill/host/sandbox/wasi"
 )
 
@@ -36,6 +37,7 @@ type module struct {
 	// capturable modules are compiled in the form that binary.Module.Open gives them.
 	capturable bool
 	names      func() map[uint32]string // of functions, read when they are needed first
+	lines      func() *debuginfo.Info   // of source code, likewise
 }
 
 func (m *module) Info() *Info { return m.info }

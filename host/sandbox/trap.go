@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/wasmill/wasmill/abi"
@@ -96,26 +95,21 @@ func trapNames(text string) (abi.TrapName, bool) {
 	return "", false
 }
 
-// trace makes readable lines of the stack that wazero appends to an error, innermost function first. wazero writes a
-// function without a name as ".$<index>(<parameters>)"; names come from the module's name section, or from its exports.
+// trace makes readable lines of the stack in an error of wazero, innermost function first. Names come from the module's
+// name section, or from its exports.
 func (m *module) trace(text string) []string {
-	at := strings.LastIndex(text, traceMark)
-	if at < 0 {
-		return nil
-	}
-	list, _, _ := strings.Cut(text[at+len(traceMark):], "\n\n")
 	var stack []string
-	for line := range strings.SplitSeq(list, "\n\t") {
-		rest, own := strings.CutPrefix(line, ".$")
-		digits, _, isCall := strings.Cut(rest, "(")
-		index, err := strconv.ParseUint(digits, 10, 32)
-		if !own || !isCall || err != nil {
-			stack = append(stack, abi.EscapeText([]byte(line), maxShown))
-			continue
+	for _, f := range framesOf(text) {
+		switch {
+		case !f.own:
+			stack = append(stack, f.text)
+		case !f.hasPlace:
+			stack = append(stack, m.funcName(f.index))
+		default:
+			stack = append(stack, m.frames(m.funcName(f.index), f.offset)...)
 		}
-		stack = append(stack, m.funcName(uint32(index)))
 	}
-	return stack
+	return stack[:min(len(stack), maxFrames)]
 }
 
 // funcName is a name for messages of a function.
