@@ -21,6 +21,7 @@ var arrows = map[string][]string{
 	"host/source":        {"abi", "checkpoint", "checkpoint/durable", "host/fault"},
 	"host/sink":          {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/rows"},
 	"host/sandbox":       {"abi", "host/fault"},
+	"host/sandbox/apart": {"abi", "checkpoint/durable", "host/fault", "host/sandbox"},
 	"host/engine":        {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/sandbox", "host/sink", "host/source"},
 	"host/pipeline":      {"abi", "checkpoint", "host"},
 	"cli":                {"abi", "checkpoint", "host", "statestore", "transforms", "examples"},

@@ -23,6 +23,9 @@ type Config struct {
 	CacheDir string
 	// Interpreter asks for the interpreter where the compiler would run.
 	Interpreter bool
+	// Apart has modules compiled where they can harm nobody, before this process compiles them. Nil is for modules of known
+	// origin: a compiler can be made to take all memory and minutes.
+	Apart Apart
 }
 
 // maxMemory is the most memory a guest can be given, in pages: 2 GiB, well below the addresses at which 32-bit sums wrap.
@@ -129,7 +132,11 @@ func (e *engine) Compile(ctx context.Context, b Binary) (Module, error) {
 	if m.capturable {
 		wasm = form.Open
 	}
-	m.runtime, m.compiled, err = e.compile(ctx, m.withPlaces(wasm()))
+	code := m.withPlaces(wasm())
+	if err := e.apart(ctx, b.Name, code); err != nil {
+		return nil, err
+	}
+	m.runtime, m.compiled, err = e.compile(ctx, code)
 	if err != nil {
 		return nil, fault.New(CodeInvalid, b.Name, fmt.Errorf("the module is not valid: %w", err), "build it again with a current toolchain for WebAssembly 2.0")
 	}
