@@ -77,7 +77,7 @@ func where(p debuginfo.Place) string {
 // maxFrames is how many lines of a stack are kept: wazero writes 30, each of which may have inlined ones.
 const maxFrames = 60
 
-// frame is one function of a stack as wazero wrote it. Own functions are functions of the module.
+// frame is one function of a stack as wazero wrote it. Own functions are functions of the module; others only have a name.
 type frame struct {
 	text     string
 	index    uint32
@@ -101,7 +101,8 @@ func framesOf(text string) []frame {
 			last.offset, last.hasPlace = offset, true
 			continue
 		}
-		f := frame{text: abi.EscapeText([]byte(line), maxShown)}
+		text, _, _ := strings.Cut(line, "(")
+		f := frame{text: abi.EscapeText([]byte(text), maxShown)}
 		rest, own := strings.CutPrefix(line, ".$")
 		digits, _, isCall := strings.Cut(rest, "(")
 		index, err := strconv.ParseUint(digits, 10, 32)
