@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -42,15 +41,6 @@ func runCommand(e *Env) *ucli.Command {
 	}
 }
 
-// engineFlags are those of every command that runs modules.
-func engineFlags() []ucli.Flag {
-	return []ucli.Flag{
-		&ucli.StringFlag{Name: "cache", Usage: "`FOLDER` of compiled modules; default: wasmill in the user's cache folder; \"none\" for none"},
-		&ucli.BoolFlag{Name: "interpreter", Usage: "interpret modules instead of compiling them"},
-		&ucli.IntFlag{Name: "workers", Usage: "lanes that run at a time; 0 is one a processor. It changes no output", Action: workersNotNegative},
-	}
-}
-
 // jobFileOf is the job file that a command names.
 func jobFileOf(c *ucli.Context) (string, error) {
 	switch c.Args().Len() {
@@ -60,22 +50,6 @@ func jobFileOf(c *ucli.Context) (string, error) {
 		return c.Args().First(), nil
 	}
 	return "", usagef(c, "one job file, not %d arguments", c.Args().Len())
-}
-
-// newEngine starts the engine that modules run on.
-func (e *Env) newEngine(c *ucli.Context) (sandbox.Engine, error) {
-	dir := c.String("cache")
-	switch dir {
-	case "none":
-		dir = ""
-	case "":
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return sandbox.New(sandbox.Config{Interpreter: c.Bool("interpreter")}) // no home, no cache
-		}
-		dir = filepath.Join(user, "wasmill", "modules")
-	}
-	return sandbox.New(sandbox.Config{CacheDir: dir, Interpreter: c.Bool("interpreter")})
 }
 
 // pipelineEnv is the machine as a pipeline may see it.
@@ -268,12 +242,4 @@ func (e *Env) logger(c *ucli.Context) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(e.Stderr, opts)), nil
 	}
 	return nil, usagef(c, "--log %q: it is text or json", c.String("log"))
-}
-
-// workersNotNegative refuses a number of lanes that there cannot be.
-func workersNotNegative(c *ucli.Context, n int) error {
-	if n < 0 {
-		return usagef(c, "--workers %d: it is 0, for one a processor, or more", n)
-	}
-	return nil
 }

@@ -21,7 +21,7 @@ func transformCommand(e *Env) *ucli.Command {
 		Subcommands: []*ucli.Command{
 			{
 				Name: "inspect", Usage: "show what a module is, without running it", ArgsUsage: "MODULE.wasm",
-				Flags:  append(engineFlags()[:2:2], outputFlag()),
+				Flags:  append(engineFlags()[:4:4], outputFlag()),
 				Action: func(c *ucli.Context) error { return e.inspect(c) },
 			},
 			{

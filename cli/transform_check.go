@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -27,7 +28,7 @@ const checkName = "__check"
 
 // checkFlags are those of the check, in the child process as well.
 func checkFlags() []ucli.Flag {
-	return append(engineFlags()[:1:1], outputFlag(),
+	return append(compileFlags(), outputFlag(),
 		&ucli.StringFlag{Name: "config", Value: "{}", Usage: "the transform's config, a JSON `OBJECT`, or @FILE"})
 }
 
@@ -46,14 +47,14 @@ func (e *Env) checkApart(c *ucli.Context) error {
 	if _, err := outputOf(c); err != nil {
 		return err
 	}
-	program, err := os.Executable()
+	program, err := ownProgram()
 	if err != nil {
-		return fmt.Errorf("find the program to run the module apart: %w", err)
+		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, checkName, "--output", c.String("output"), "--config", c.String("config"),
-		"--cache", c.String("cache"), "--", c.Args().First())
+		"--cache", c.String("cache"), "--compile-here="+strconv.FormatBool(c.Bool("compile-here")), "--", c.Args().First())
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr
 	err = cmd.Run()
@@ -138,7 +139,7 @@ func (e *Env) try(c *ucli.Context, b sandbox.Binary, o trial.Options) (report *t
 	}
 	ctx := c.Context
 	defer func() { err = errors.Join(err, first.Close(context.WithoutCancel(ctx))) }()
-	second, err := sandbox.New(sandbox.Config{Interpreter: true})
+	second, err := e.engineOf(c, true)
 	if err != nil {
 		return nil, err
 	}

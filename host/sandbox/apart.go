@@ -16,6 +16,12 @@ const (
 // invalidWayOut is what to do about a module that the engine refuses.
 const invalidWayOut = "build it again with a current toolchain for WebAssembly 2.0"
 
+// Kinds of engines, as Engine.Kind says them.
+const (
+	KindCompiler    = "compiler"
+	KindInterpreter = "interpreter"
+)
+
 // Apart has modules compiled where that can harm nobody, before an engine compiles them itself.
 type Apart interface {
 	// Compile returns nil when the work can be done in this process without danger. Any error is a fault whose place is
@@ -27,7 +33,7 @@ type Apart interface {
 type Work struct {
 	Name string // of the module, for messages
 	Wasm []byte // as the engine is to compile it
-	Kind string // of the engine: "compiler" or "interpreter"
+	Kind string // of the engine
 	// CacheDir is the folder of compiled code, where the engine will look for it; "" for none.
 	CacheDir string
 }

@@ -72,7 +72,7 @@ func (c *child) work(ctx context.Context, in *bufio.Reader) error {
 		return fmt.Errorf("read the module: %w", err)
 	}
 	go c.orphaned(in)
-	reason, err := sandbox.Precompile(ctx, sandbox.Config{CacheDir: t.Stage, Interpreter: t.Kind == "interpreter"}, wasm)
+	reason, err := sandbox.Precompile(ctx, sandbox.Config{CacheDir: t.Stage, Interpreter: t.Kind == sandbox.KindInterpreter}, wasm)
 	switch {
 	case err != nil:
 		return err

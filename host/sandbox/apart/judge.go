@@ -34,7 +34,7 @@ var _ sandbox.Apart = (*Judge)(nil)
 
 // Compile has the work done by a child, unless there is a verdict on it.
 func (j *Judge) Compile(ctx context.Context, w sandbox.Work) error {
-	s := &store{files: j.config.Files, dir: w.CacheDir, key: key(j.circumstances, &w), code: w.Kind == "compiler"}
+	s := &store{files: j.config.Files, dir: w.CacheDir, key: key(j.circumstances, &w), code: w.Kind == sandbox.KindCompiler}
 	if v, file := j.look(s); v != nil {
 		return v.fault(w.Name, file, j.config.Limits)
 	}
