@@ -76,6 +76,15 @@ type Decision struct {
 	Targets         map[string]TargetOutcome // by target id
 	Sources         map[string]SourceOutcome // by source name
 	Attempt         string                   // 8 hex digits; never seen by a guest
+	Host            Host                     // who decided; in no digest
+}
+
+// Host is who ran a batch: for people, and for the words of a replay that comes to something else. It determines nothing.
+// The zero Host is that of a decision whose writer did not note it.
+type Host struct {
+	Version string `json:"version"` // of the program
+	Engine  string `json:"engine"`  // compiler or interpreter
+	Arch    string `json:"arch"`    // of the processor, in Go's words
 }
 
 // Digest is a digest of logical records with their count.

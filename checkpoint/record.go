@@ -60,6 +60,7 @@ type outcomeWire struct {
 	Targets   map[string]TargetOutcome `json:"targets,omitempty"`
 	Sources   map[string]SourceOutcome `json:"sources,omitempty"`
 	Attempt   string                   `json:"attempt"`
+	Host      *Host                    `json:"host,omitempty"` // nil in records of versions that did not note it
 }
 
 // encodePlan writes the plan with its sources in the order given, which is that of their numbers.
@@ -119,6 +120,9 @@ func encodeDecision(d *Decision) ([]byte, error) {
 		Version: formatVersion, Check: zeroCheck, Digest: d.Digest, Revision: d.Revision, Semantics: d.Semantics,
 		Inputs: d.Inputs, Outputs: d.Outputs, State: d.State, Targets: d.Targets, Sources: d.Sources, Attempt: d.Attempt,
 	}}
+	if d.Host != (Host{}) {
+		wire.Wasmill.Host = &d.Host
+	}
 	text, err := marshal(wire)
 	if err != nil {
 		return nil, err
@@ -334,10 +338,14 @@ func decodeDecision(id BatchID, record []byte) (d *Decision, foreign bool, err e
 	if err := verifySeal(record, "check", w.Check); err != nil {
 		return nil, false, err
 	}
-	return &Decision{
+	d = &Decision{
 		Batch: id, NextWatermarkMS: wire.NextWatermarkMS, Digest: w.Digest, Revision: w.Revision, Semantics: w.Semantics,
 		Inputs: w.Inputs, Outputs: w.Outputs, State: w.State, Targets: w.Targets, Sources: w.Sources, Attempt: w.Attempt,
-	}, false, nil
+	}
+	if w.Host != nil {
+		d.Host = *w.Host
+	}
+	return d, false, nil
 }
 
 // decisionVersion looks at the version alone: in a newer one the other keys may have another shape.

@@ -268,6 +268,7 @@ func TestDecisionsComeBack(t *testing.T) {
 			Batch: 3, NextWatermarkMS: rapid.Int64().Draw(t, "watermark"), Digest: texts().Draw(t, "digest"), Revision: texts().Draw(t, "revision"),
 			Semantics: rapid.Int().Draw(t, "semantics"), Inputs: digests.Draw(t, "in"), Outputs: digests.Draw(t, "out"),
 			State: texts().Draw(t, "state"), Attempt: texts().Draw(t, "attempt"),
+			Host: Host{Version: texts().Draw(t, "version"), Engine: texts().Draw(t, "engine"), Arch: texts().Draw(t, "arch")},
 			Targets: rapid.MapOf(texts(), rapid.Custom(func(t *rapid.T) TargetOutcome {
 				staged := rapid.SampledFrom([]string{"", `{"check":"00000000"}`, `[1.0,"<&>\u2028"]`}).Draw(t, "staged")
 				return TargetOutcome{Staged: []byte(staged), Last: BatchID(rapid.Int64().Draw(t, "last")), Digest: texts().Draw(t, "digest")}
@@ -288,6 +289,26 @@ func TestDecisionsComeBack(t *testing.T) {
 			t.Fatal(diff)
 		}
 	})
+}
+
+// TestDecisionsOfOtherVersions: one that does not say who decided it reads as such and is written as it was, and what a
+// reader does not know of the host it passes over.
+func TestDecisionsOfOtherVersions(t *testing.T) {
+	d := decision(3)
+	text, err := encodeDecision(&d)
+	if err != nil || strings.Contains(string(text), `"host"`) {
+		t.Fatalf("without a host: %s, %v", text, err)
+	}
+	d.Host = Host{Version: "v1", Engine: "compiler", Arch: "arm64"}
+	if text, err = encodeDecision(&d); err != nil || !strings.Contains(string(text), `"host":{"version":"v1","engine":"compiler","arch":"arm64"}`) {
+		t.Fatalf("with a host: %s, %v", text, err)
+	}
+	newer := strings.Replace(string(text), `"host":{`, `"host":{"kernel":{"a":1},`, 1)
+	at := checkAt([]byte(newer), "check")
+	newer = string(seal([]byte(newer[:at]+zeroCheck+newer[at+len(zeroCheck):]), "check"))
+	if back, _, err := decodeDecision(3, []byte(newer)); err != nil || back.Host != d.Host {
+		t.Errorf("with more of the host: %+v, %v", back, err)
+	}
 }
 
 // Whatever is decoded can be written again, and reads the same.

@@ -5,6 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/job"
 )
 
 // metrics are what a running job exports, by Prometheus' naming rules. Labels are names of the job file, never data.
@@ -23,10 +24,14 @@ type metrics struct {
 	total    prometheus.Histogram
 	recovery *prometheus.CounterVec
 	warnings prometheus.Counter
+	verified prometheus.Counter
+	differed prometheus.Counter
+
+	transforms *transformMetrics
 }
 
-func newMetrics(job, kind string) *metrics {
-	labels := prometheus.Labels{"job_name": job}
+func newMetrics(j *job.Job, kind string) *metrics {
+	labels := prometheus.Labels{"job_name": j.Name}
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "wasmill", Name: name, Help: help, ConstLabels: labels})
 	}
@@ -56,6 +61,10 @@ func newMetrics(job, kind string) *metrics {
 		}),
 		recovery: counters("recoveries_total", "What recovery did, by rung.", "rung"),
 		warnings: counter("warnings_total", "What was reported and not fatal."),
+		verified: counter("verified_batches_total", "Batches run once more on the other engine, with --verify-replay."),
+		differed: counter("verify_mismatches_total", "Batches that came to something else on the other engine."),
+
+		transforms: newTransformMetrics(j, labels),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: "wasmill", Name: "build_info", Help: "Always 1; the labels say which program runs.",
@@ -63,9 +72,11 @@ func newMetrics(job, kind string) *metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.in, m.out, m.letters, m.skipped, m.poison, m.restarts, m.batches, m.last, m.lastTime, m.steps, m.total, m.recovery, m.warnings, build,
+		m.in, m.out, m.letters, m.skipped, m.poison, m.restarts, m.batches, m.last, m.lastTime, m.steps, m.total, m.recovery, m.warnings,
+		m.verified, m.differed, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	m.registry.MustRegister(m.transforms.all()...)
 	m.last.Set(-1)
 	return m
 }
@@ -77,6 +88,7 @@ func (m *metrics) batch(s engine.BatchStats) {
 	for _, k := range s.Sinks {
 		m.out.WithLabelValues(k.Name).Add(float64(k.Records))
 	}
+	m.transforms.batch(s.Stages)
 	m.letters.Add(float64(s.Letters))
 	m.skipped.Add(float64(s.Skipped))
 	m.poison.Add(float64(s.Poison))
@@ -93,3 +105,10 @@ func (m *metrics) batch(s engine.BatchStats) {
 func (m *metrics) recovered(r engine.Recovery) { m.recovery.WithLabelValues(r.Rung).Inc() }
 
 func (m *metrics) warning() { m.warnings.Inc() }
+
+func (m *metrics) verify(differs error) {
+	m.verified.Inc()
+	if differs != nil {
+		m.differed.Inc()
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/engine"
 )
 
@@ -186,6 +187,23 @@ type wasmillProgress struct {
 	Skipped    int64            `json:"skipped"`
 	Restarts   int64            `json:"laneRestarts"`
 	Replayed   bool             `json:"replayed"`
+	// Transforms are in topological order; empty when nothing ran, as recovery published what was staged.
+	Transforms []transformProgress `json:"transforms"`
+}
+
+// transformProgress is what a transform did and used in a batch, as the metrics count it.
+type transformProgress struct {
+	Name      string                 `json:"name"`
+	Records   int64                  `json:"numInputRows"`
+	Emitted   int64                  `json:"numOutputRows"`
+	Instances int64                  `json:"instances"`
+	Calls     uint64                 `json:"calls"`
+	Fuel      uint64                 `json:"fuel"`
+	Memory    int64                  `json:"memoryBytes"` // the most of one instance
+	Output    int64                  `json:"outputBytes"`
+	Log       int64                  `json:"logBytes"`
+	Lost      int64                  `json:"logLinesDropped"`
+	Traps     map[abi.TrapName]int64 `json:"traps,omitempty"`
 }
 
 func (p *jsonProgress) start(query string) {
@@ -213,6 +231,10 @@ func (p *jsonProgress) batch(s engine.BatchStats) {
 			Digest: s.Digest, DurationUS: micros(s), Letters: s.Letters, Skipped: s.Skipped, Restarts: s.Restarts, Replayed: s.Replayed, Sinks: map[string]int64{},
 		},
 		Sink: sparkSink{Description: p.sink},
+	}
+	out.Wasmill.Transforms = []transformProgress{}
+	for _, s := range s.Stages {
+		out.Wasmill.Transforms = append(out.Wasmill.Transforms, transformProgress(s))
 	}
 	for _, src := range s.Sources {
 		out.Sources = append(out.Sources, sparkSource{

@@ -33,6 +33,7 @@ func runCommand(e *Env) *ucli.Command {
 		Flags: append(engineFlags(),
 			&ucli.StringFlag{Name: "progress", Value: progressAuto, Usage: "auto: a line on a terminal; json: one JSON object a batch, on stdout; none"},
 			&ucli.StringFlag{Name: "listen", Usage: "`ADDRESS` for /metrics, /livez and /readyz, such as 127.0.0.1:9090"},
+			verifyFlag(),
 			&ucli.BoolFlag{Name: "allow-changes", Usage: "run a job that has changed in a way that loses, repeats or mixes something: see wasmill plan"},
 			&ucli.StringFlag{Name: "log", Value: "text", Usage: "text or json, on stderr"},
 			&ucli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
@@ -115,6 +116,10 @@ func (e *Env) run(c *ucli.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, eng.Close(context.WithoutCancel(ctx))) }()
+	share, err := e.verifyShare(c)
+	if err != nil {
+		return err
+	}
 	r := &running{env: e, job: j, log: log, stop: stop, kind: eng.Kind()}
 	if err := r.watch(ctx, c); err != nil {
 		return err
@@ -122,6 +127,14 @@ func (e *Env) run(c *ucli.Context) (err error) {
 	defer func() { r.close(err) }()
 	penv := e.pipelineEnv(c, eng, log)
 	penv.Events, penv.AllowChanges = r.events(ctx), c.Bool("allow-changes")
+	if share > 0 {
+		other, err := e.engineOf(c, eng.Kind() == sandbox.KindCompiler)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, other.Close(context.WithoutCancel(ctx))) }()
+		penv.Other, penv.VerifyShare = other, share
+	}
 	if tap := failpoints(e, penv.Events); tap != nil {
 		penv.Files = tap(penv.Files)
 	}

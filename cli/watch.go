@@ -15,7 +15,7 @@ import (
 func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 	e := r.env
 	r.status = newStatus(r.kind)
-	r.metrics = newMetrics(r.job.Name, r.kind)
+	r.metrics = newMetrics(r.job, r.kind)
 	switch how := c.String("progress"); how {
 	case progressNone:
 		r.progress = noProgress{}
@@ -70,6 +70,10 @@ func (r *running) events(ctx context.Context) *engine.Events {
 		Batch: func(s engine.BatchStats) {
 			r.metrics.batch(s)
 			r.progress.batch(s)
+		},
+		Verified: func(id checkpoint.BatchID, differs error) {
+			r.metrics.verify(differs)
+			r.log.Debug("verified on the other engine", "batch", id, "same", differs == nil)
 		},
 		Recovered: func(rec engine.Recovery) {
 			r.metrics.recovered(rec)

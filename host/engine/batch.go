@@ -136,12 +136,16 @@ func (e *Engine) ends(ctx context.Context, prev *checkpoint.Plan) (ends []checkp
 }
 
 // runBatch drives the planned records through the transforms; rows are made and misfits set aside here. Input that is gone
-// since it was planned stops the batch, or is left out by an amended plan where the job says so.
+// since it was planned stops the batch, or is left out by an amended plan where the job says so. Where a share of batches
+// is verified, it is here: an outcome that another engine does not confirm is never staged, let alone decided.
 func (e *Engine) runBatch(ctx context.Context, b *batch) error {
 	for amended := 0; ; amended++ {
 		out, err := e.runner.run(ctx, input{query: e.cfg.Log.QueryID(), revision: e.cfg.Revision, plan: b.plan, prev: b.prev})
-		if err == nil || amended == maxAmended || !e.maySkip(err) {
+		if err == nil {
 			b.out = out
+			return e.verify(ctx, b)
+		}
+		if amended == maxAmended || !e.maySkip(err) {
 			return err
 		}
 		if err := e.amend(ctx, b, err); err != nil {
@@ -171,7 +175,7 @@ func (e *Engine) decideBatch(ctx context.Context, b *batch) error {
 	d := &checkpoint.Decision{
 		Batch: b.plan.Batch, NextWatermarkMS: b.plan.WatermarkMS, Digest: b.out.digest, Revision: e.cfg.Revision,
 		Semantics: Semantics, Inputs: b.out.inputs, Outputs: b.out.outputs, Attempt: b.attempt,
-		Targets: map[string]checkpoint.TargetOutcome{}, Sources: map[string]checkpoint.SourceOutcome{},
+		Targets: map[string]checkpoint.TargetOutcome{}, Sources: map[string]checkpoint.SourceOutcome{}, Host: e.cfg.Host,
 	}
 	if err := e.carry(ctx, b.before, d); err != nil {
 		return err
@@ -263,6 +267,7 @@ func (e *Engine) stats(b *batch) BatchStats {
 	}
 	if b.out != nil {
 		rs := b.out.stats
+		st.Stages = b.out.stages
 		st.Skipped, st.Letters, st.Poison, st.Restarts = rs.skipped, rs.letters, rs.poison, rs.restarts
 	}
 	for i := range e.cfg.Graph.Sources {

@@ -22,6 +22,9 @@ func (a *attempt) emit(r *abi.Record) error {
 	if r.Index != abi.NoIndex && !a.wasHanded(r.Index) {
 		return trapEmit("record index %d was not handed to this lane", r.Index)
 	}
+	if t := a.l.r.trace; t != nil && a.upTo == noProbe {
+		t.add(a.s.index, a.l.index, r)
+	}
 	switch r.Kind {
 	case abi.KindRecord:
 		return a.route(r)
@@ -58,6 +61,7 @@ func (a *attempt) route(r *abi.Record) error {
 	if a.upTo != noProbe {
 		return nil
 	}
+	a.emitted++
 	p := &a.s.ports[r.Port]
 	if p.keep {
 		p.kept.add(r)

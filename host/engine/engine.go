@@ -56,15 +56,28 @@ type Config struct {
 	Retention  checkpoint.Policy
 	Workers    int // lanes that run at a time; 0 means one a processor
 	Events     *Events
-	// Revive builds the graph of an earlier revision from what the checkpoint keeps, for a batch that was decided under it.
-	// Its sinks must be the same targets. May be nil.
-	Revive func(ctx context.Context, revision string) (*Graph, ErrorPolicy, error)
+	// Host is who runs the batches. It is noted in decisions, for people and for the errors of a replay, and changes nothing.
+	Host checkpoint.Host
+	// Revive brings an earlier revision back from what the checkpoint keeps, for a batch that was decided under it. May be
+	// nil.
+	Revive func(ctx context.Context, revision string) (*Revived, error)
+	// Verify has a share of the batches run once more on another engine. May be nil.
+	Verify *Verify
+}
+
+// Revived is an earlier revision, ready to run.
+type Revived struct {
+	Graph  *Graph // its sinks are the same targets
+	Errors ErrorPolicy
+	// Changes are how it differs from what was decided.
+	Changes Changes
 }
 
 // Engine is a job that owns its targets and its checkpoint. It is not safe for concurrent use.
 type Engine struct {
 	cfg     Config
 	runner  *runner
+	other   *runner // that verifies; nil when nothing is verified
 	targets []sink.Target
 	plan    *checkpoint.Plan     // of the last batch, nil before the first
 	last    *checkpoint.Decision // of the last sealed batch, nil before the first
@@ -83,6 +96,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{cfg: cfg, runner: r, targets: cfg.Graph.targets()}
+	if e.other, err = cfg.Verify.runner(&cfg); err != nil {
+		return nil, err
+	}
 	cfg.Events.opened(cfg.Log.QueryID())
 	if err := e.recover(ctx); err != nil {
 		return nil, fmt.Errorf("recover: %w", err)

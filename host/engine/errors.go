@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/fault"
 )
@@ -19,7 +20,11 @@ const (
 	CodeTargetBehind    = "target.behind"
 	CodeTargetDiffers   = "target.digest_differs"
 	CodeUnresolved      = "batch.unresolved"
-	CodeReplayDiffers   = "replay.digest_differs"
+	CodeReplaySource    = "replay.source_changed"    // the source gives other records than it did
+	CodeReplayTransform = "replay.transform_changed" // what ran is not what was decided
+	CodeReplayHost      = "replay.host_changed"      // the same input and revision gave something else
+	CodeReplayDiffers   = "replay.digest_differs"    // the parts are the same, the whole is not
+	CodeEnginesDiffer   = "batch.engines_differ"     // compiler and interpreter came to different results
 	CodeNewerSemantics  = "batch.unknown_semantics"
 	CodeNotRetained     = "replay.not_retained"
 	CodeOtherRevision   = "replay.other_revision"
@@ -39,7 +44,25 @@ func stopped(g *Graph, lt letter) error {
 		place += ", transform " + lt.stage
 	}
 	return fault.New(CodeRecordStopped, place, fmt.Errorf("%s: %s", lt.word, lt.reason),
-		"mend the record or the transform and start again, or set `errors: {policy: dead-letter, deadLetters: <sink>}` to set such records aside")
+		raise(lt.stage, abi.TrapName(lt.word))+"mend the record or the transform and start again, or set `errors: {policy: dead-letter, deadLetters: <sink>}` to set such records aside")
+}
+
+// raise says how to raise the limit that a trap is about, as the beginning of a way out; "" for a trap about none.
+func raise(stage string, trap abi.TrapName) string {
+	limit, when := "", "if it needs that much"
+	switch trap {
+	case abi.TrapFuel:
+		limit = "limits.fuel"
+	case abi.TrapDepth:
+		limit = "limits.depth"
+	case abi.TrapQuota:
+		limit = "limits.output"
+	case abi.TrapMemory:
+		limit, when = "limits.memory", "if it ran out of memory"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("raise `%s` of transform %s in the job file %s, or ", limit, stage, when)
 }
 
 func tooManyLetters(batch checkpoint.BatchID, n int64, most int) error {
@@ -50,12 +73,16 @@ func tooManyLetters(batch checkpoint.BatchID, n int64, most int) error {
 func tooMuchPoison(stage string, batch checkpoint.BatchID, lane int, lt letter) error {
 	return fault.New(CodeTooMuchPoison, "transform "+stage,
 		fmt.Errorf("batch %d lane %d: more than %d records that it fails on, the last at offset %d: %s", batch, lane, maxPoison, lt.origin.offset, lt.reason),
-		"mend the transform; when it only refuses records, let it write dead letters instead of failing")
+		raise(stage, abi.TrapName(lt.word))+"mend the transform; when it only refuses records, let it write dead letters instead of failing")
 }
 
-func guestFailed(stage string, batch checkpoint.BatchID, lane int, text string) error {
+func guestFailed(stage string, batch checkpoint.BatchID, lane int, f *failure) error {
+	var trap abi.TrapName
+	if f.guest != nil {
+		trap = f.guest.Trap
+	}
 	return fault.New(CodeGuestFailed, "transform "+stage,
-		fmt.Errorf("batch %d lane %d: failed on a frame without records: %s", batch, lane, text), "mend the transform")
+		fmt.Errorf("batch %d lane %d: failed on a frame without records: %s", batch, lane, f.text()), raise(stage, trap)+"mend the transform")
 }
 
 func notRepeatable(stage string, batch checkpoint.BatchID, lane int, text string) error {

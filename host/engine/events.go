@@ -15,6 +15,8 @@ type Events struct {
 	Step func(batch checkpoint.BatchID, step Step, done bool)
 	// Batch is called when a batch is sealed.
 	Batch func(BatchStats)
+	// Verified is called for each batch that was run again on the other engine, with the difference where there is one.
+	Verified func(batch checkpoint.BatchID, differs error)
 	// Recovered is called for each thing that recovery found to do.
 	Recovered func(Recovery)
 	// Warning is called for what is reported and not fatal.
@@ -43,10 +45,11 @@ type BatchStats struct {
 	Digest   string
 	Sources  []SourceStats
 	Sinks    []SinkStats
-	Skipped  int64 // records dropped under policy skip
-	Letters  int64 // records set aside as dead letters
-	Poison   int64 // of them: records that a lane was started again without
-	Restarts int64 // lane runs started again
+	Stages   []StageStats // in topological order; none when nothing ran, as recovery published what was staged
+	Skipped  int64        // records dropped under policy skip
+	Letters  int64        // records set aside as dead letters
+	Poison   int64        // of them: records that a lane was started again without
+	Restarts int64        // lane runs started again
 	Steps    map[Step]time.Duration
 	Total    time.Duration
 }
@@ -87,6 +90,12 @@ func (e *Events) step(b checkpoint.BatchID, s Step, done bool) {
 func (e *Events) batch(s BatchStats) {
 	if e != nil && e.Batch != nil {
 		e.Batch(s)
+	}
+}
+
+func (e *Events) verified(b checkpoint.BatchID, differs error) {
+	if e != nil && e.Verified != nil {
+		e.Verified(b, differs)
 	}
 }
 

@@ -109,7 +109,7 @@ func (l *lane) reset() {
 	}
 	for _, s := range l.stages {
 		s.reset()
-		s.excluded = nil
+		s.excluded, s.stats = nil, StageStats{}
 	}
 	for _, s := range l.sinks {
 		s.reset()

@@ -48,7 +48,7 @@ func (f *failure) letter(s *stageLane) letter {
 // the last record of the smallest failing prefix of the frame, found by bisection with a fresh run of the lane a probe.
 func (l *lane) findPoison(ctx context.Context, b *batchRun, s *stageLane, f *failure) (uint32, letter, error) {
 	if len(f.indexes) == 0 && f.named < 0 {
-		return 0, letter{}, guestFailed(s.node.Name, b.plan.Batch, l.index, f.text())
+		return 0, letter{}, guestFailed(s.node.Name, b.plan.Batch, l.index, f)
 	}
 	index, ok := f.pointed()
 	if !ok {

@@ -224,27 +224,29 @@ func (e *Engine) rerun(ctx context.Context, b *batch) (*outcome, error) {
 	d := b.decision
 	if d.Semantics != Semantics {
 		return nil, fault.New(CodeNewerSemantics, fmt.Sprintf("batch %d", d.Batch),
-			fmt.Errorf("it was decided under semantics %d, this program has %d", d.Semantics, Semantics),
+			fmt.Errorf("it was decided under semantics %d, by %s; this program has %d", d.Semantics, HostText(d.Host), Semantics),
 			"finish the batch with the version that decided it")
 	}
-	r := e.runner
+	r, changes := e.runner, Changes{}
 	if d.Revision != e.cfg.Revision {
 		if e.cfg.Revive == nil {
 			return nil, fmt.Errorf("batch %d was decided under revision %.12s, this is %.12s", d.Batch, d.Revision, e.cfg.Revision)
 		}
-		g, policy, err := e.cfg.Revive(ctx, d.Revision)
+		was, err := e.cfg.Revive(ctx, d.Revision)
 		if err != nil {
 			return nil, fmt.Errorf("bring back revision %.12s: %w", d.Revision, err)
 		}
-		if r, err = newRunner(g, policy, e.cfg.Workers); err != nil {
+		changes = was.Changes
+		if r, err = newRunner(was.Graph, was.Errors, e.cfg.Workers); err != nil {
 			return nil, err
 		}
 	}
-	o, err := r.run(ctx, input{query: e.cfg.Log.QueryID(), revision: d.Revision, plan: b.plan, prev: b.prev})
+	past := Past{Query: e.cfg.Log.QueryID(), Plan: b.plan, Prev: b.prev, Decision: d}
+	o, err := r.run(ctx, past.input(d.Revision))
 	if err != nil {
 		return nil, fmt.Errorf("run batch %d again: %w", d.Batch, err)
 	}
-	return o, Compare(d, o.inputs, o.outputs, o.digest)
+	return o, Compare(&past, o.replayed(), e.cfg.Host, changes)
 }
 
 // publishAgain is the second half of rung (c). what the targets stage now carries the digest of the decision.

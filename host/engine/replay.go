@@ -16,11 +16,21 @@ type Past struct {
 	Decision *checkpoint.Decision
 }
 
+func (p *Past) input(revision string) input {
+	return input{query: p.Query, revision: revision, plan: p.Plan, prev: p.Prev}
+}
+
 // Replayed is what running a retained batch again came to.
 type Replayed struct {
 	Digest  string
-	Inputs  map[string]checkpoint.Digest
-	Outputs map[string]checkpoint.Digest
+	Inputs  map[string]checkpoint.Digest // by source
+	Outputs map[string]checkpoint.Digest // by sink
+	State   string                       // digest of the state changes, "" when stateless
+	Stages  []StageStats
+}
+
+func (o *outcome) replayed() *Replayed {
+	return &Replayed{Digest: o.digest, Inputs: o.inputs, Outputs: o.outputs, Stages: o.stages}
 }
 
 // Tee sees what comes for the sinks of a batch, in order within a lane.
@@ -46,9 +56,9 @@ func Replay(ctx context.Context, g *Graph, policy ErrorPolicy, revision string, 
 		return nil, err
 	}
 	r.tee = tee
-	o, err := r.run(ctx, input{query: p.Query, revision: revision, plan: p.Plan, prev: p.Prev})
+	o, err := r.run(ctx, p.input(revision))
 	if err != nil {
 		return nil, fmt.Errorf("replay batch %d: %w", p.Plan.Batch, err)
 	}
-	return &Replayed{Digest: o.digest, Inputs: o.inputs, Outputs: o.outputs}, nil
+	return o.replayed(), nil
 }

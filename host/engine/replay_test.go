@@ -39,7 +39,7 @@ func replay(t *testing.T, w *world, batch, workers int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.Compare(past.Decision, got.Inputs, got.Outputs, got.Digest); err != nil {
+	if err := engine.Compare(&past, got, w.host, engine.Changes{}); err != nil {
 		t.Error(err)
 	}
 	return got.Digest

@@ -26,6 +26,7 @@ type outcome struct {
 	inputs  map[string]checkpoint.Digest
 	outputs map[string]checkpoint.Digest
 	sinks   [][]sink.Lane // by sink, in lane and entry order; only lanes with rows
+	stages  []StageStats  // in the order of the graph
 	stats   runStats
 }
 
@@ -40,7 +41,9 @@ type runner struct {
 	policy  ErrorPolicy
 	workers int
 	// tee sees what comes for the sinks. Only replay sets it; it then runs with one worker.
-	tee   Tee
+	tee Tee
+	// trace sees what guests emit. Only the search for what two engines do differently sets it.
+	trace *trace
 	lanes []*lane
 }
 
@@ -187,6 +190,13 @@ func (r *runner) collect(b *batchRun) (*outcome, error) {
 	}
 	for _, l := range r.lanes {
 		o.stats.add(l.stats)
+	}
+	for i := range r.g.Stages {
+		st := StageStats{Name: r.g.Stages[i].Name}
+		for _, l := range r.lanes {
+			st.add(&l.stages[i].stats)
+		}
+		o.stages = append(o.stages, st)
 	}
 	if r.policy.Max > 0 && o.stats.alone > int64(r.policy.Max) {
 		return nil, tooManyLetters(b.plan.Batch, o.stats.alone, r.policy.Max)

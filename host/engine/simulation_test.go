@@ -152,8 +152,8 @@ func (l *life) live(ctx context.Context, p *sim.Process, files durable.Files) er
 		Errors:     engine.ErrorPolicy{Policy: engine.DeadLetter, Sink: 2, Max: 1000},
 		NewAttempt: func() string { l.attempts++; return fmt.Sprintf("%08x", l.attempts) },
 		Trigger:    engine.Trigger{AvailableNow: true}, Workers: 1, Retention: checkpoint.Policy{Keep: 3, AgeMS: 1, Max: 5},
-		Revive: func(context.Context, string) (*engine.Graph, engine.ErrorPolicy, error) {
-			return l.graph(p), engine.ErrorPolicy{Policy: engine.DeadLetter, Sink: 2, Max: 1000}, nil
+		Revive: func(context.Context, string) (*engine.Revived, error) {
+			return &engine.Revived{Graph: l.graph(p), Errors: engine.ErrorPolicy{Policy: engine.DeadLetter, Sink: 2, Max: 1000}}, nil
 		},
 		Events: &engine.Events{Batch: func(s engine.BatchStats) {
 			l.batches++

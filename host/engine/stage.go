@@ -17,6 +17,7 @@ type stageLane struct {
 	ports   []portOut
 	chunk   chunk
 	letters letters
+	stats   StageStats
 	// excluded are the records that the lane is started again without, by their number in the lane.
 	excluded map[uint32]letter
 }
@@ -60,7 +61,7 @@ func newStageLane(g *Graph, i int) (*stageLane, error) {
 	return s, nil
 }
 
-// reset forgets everything but the exclusions.
+// reset forgets everything but the exclusions and what was used.
 func (s *stageLane) reset() {
 	for i := range s.ports {
 		s.ports[i].kept.reset()
@@ -103,8 +104,11 @@ func (l *lane) runStage(ctx context.Context, b *batchRun, s *stageLane) error {
 	}
 }
 
-// teeAgain tells the tee that what a stage has sent to sinks in this lane does not count.
+// teeAgain tells who looks on that what a stage has sent in this lane does not count.
 func (l *lane) teeAgain(s *stageLane) {
+	if l.r.trace != nil {
+		l.r.trace.again(s.index, l.index)
+	}
 	if l.r.tee == nil {
 		return
 	}
@@ -130,6 +134,9 @@ func (l *lane) attempt(ctx context.Context, b *batchRun, s *stageLane, upTo int6
 	}
 	if closeErr := a.close(); err == nil {
 		err = closeErr
+	}
+	if err == nil && upTo == noProbe {
+		s.stats.Records, s.stats.Emitted = int64(a.next)-int64(len(s.excluded)), a.emitted
 	}
 	if errors.Is(err, errLaneFailed) {
 		return a.failed, nil
@@ -158,6 +165,7 @@ type attempt struct {
 	upTo     int64 // number of the last record to feed, or noProbe
 	inst     sandbox.Instance
 	next     uint32 // number of the next record in the lane
+	emitted  int64  // records on ports
 	handed   uint32 // records below it, but the excluded, were handed to the guest
 	chunks   uint32
 	disposed map[uint32]bool // set aside by the guest
@@ -169,6 +177,7 @@ func (a *attempt) close() error {
 	if a.inst == nil {
 		return nil
 	}
+	a.s.stats.used(a.inst.Usage())
 	if err := a.inst.Close(a.ctx); err != nil {
 		return fmt.Errorf("stage %s: close the instance: %w", a.s.node.Name, err)
 	}
@@ -292,6 +301,9 @@ func (a *attempt) classify(err error, recs []abi.Record) error {
 	}
 	for i := range recs {
 		f.indexes = append(f.indexes, recs[i].Index)
+	}
+	if f.guest != nil && f.guest.Trap != "" && a.upTo == noProbe {
+		a.s.stats.trapped(f.guest.Trap)
 	}
 	a.failed = f
 	return errLaneFailed

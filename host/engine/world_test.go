@@ -47,7 +47,9 @@ type world struct {
 	guest    func(sandbox.Lane) sim.Guest // nil: sim.Words
 	events   *engine.Events
 	attempts int
-	revive   func(context.Context, string) (*engine.Graph, engine.ErrorPolicy, error)
+	revive   func(context.Context, string) (*engine.Revived, error)
+	verify   func(p *sim.Process) *engine.Verify // nil: nothing is verified
+	host     checkpoint.Host
 }
 
 func newWorld(t *testing.T) *world {
@@ -111,8 +113,12 @@ func (w *world) run(p *sim.Process) error {
 		return err
 	}
 	g, policy := w.graph(p)
+	var verify *engine.Verify
+	if w.verify != nil {
+		verify = w.verify(p)
+	}
 	e, err := engine.Open(ctx, engine.Config{
-		Job: "sim", Graph: g, Revision: w.revision, Log: log, Clock: w.clock, Errors: policy, Workers: w.workers,
+		Host: w.host, Verify: verify, Job: "sim", Graph: g, Revision: w.revision, Log: log, Clock: w.clock, Errors: policy, Workers: w.workers,
 		NewAttempt: func() string { w.attempts++; return fmt.Sprintf("%08x", w.attempts) },
 		Trigger:    engine.Trigger{AvailableNow: true}, Events: w.events, Retention: checkpoint.DefaultPolicy(), Revive: w.revive,
 	})

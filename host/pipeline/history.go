@@ -52,6 +52,7 @@ type Rerun struct {
 	program *Program
 	graph   *engine.Graph
 	policy  engine.ErrorPolicy
+	changes engine.Changes // from what was decided
 }
 
 // Batch prepares a retained batch with the modules and the revision that decided it.
@@ -89,7 +90,7 @@ func (h *History) past(ctx context.Context, n checkpoint.BatchID) (*engine.Past,
 			"replay a later batch, or this one from the checkpoint that was forked")
 	case d.Semantics != engine.Semantics:
 		return nil, fault.New(engine.CodeNewerSemantics, place,
-			fmt.Errorf("the host has changed: it was decided under semantics %d, this program has %d", d.Semantics, engine.Semantics),
+			fmt.Errorf("the host changed: it was decided under semantics %d, by %s; this program has %d", d.Semantics, engine.HostText(d.Host), engine.Semantics),
 			"replay it with the version that decided it")
 	}
 	return p, nil
@@ -126,7 +127,10 @@ func (h *History) prepare(ctx context.Context, p engine.Past, swap map[string]sa
 		canonical: canonical, revision: p.Decision.Revision, sourceDir: h.reader.SourceDir, module: h.reader.Module, swap: swap,
 	}
 	r := &Rerun{Past: p, history: h}
-	r.program, r.graph, r.policy, err = h.program.asOf(ctx, from)
+	if r.program, r.graph, r.policy, err = h.program.asOf(ctx, from); err != nil {
+		return nil, err
+	}
+	r.changes, err = r.program.since(canonical)
 	return r, err
 }
 
@@ -163,19 +167,19 @@ func (r *Rerun) Run(ctx context.Context, tee engine.Tee) (*engine.Replayed, erro
 	return engine.Replay(ctx, r.graph, r.policy, r.Past.Decision.Revision, r.Past, r.program.env.Workers, tee)
 }
 
+// Host is who runs the batch again.
+func (r *Rerun) Host() checkpoint.Host { return r.program.env.host() }
+
 // Prove runs the batch and compares it with its decision. Where they differ the error says which of source, transform and
-// host has changed, as far as the digests tell; what it came to is returned all the same.
+// host has changed; what it came to is returned all the same.
 func (r *Rerun) Prove(ctx context.Context) (*engine.Replayed, error) {
 	got, err := r.Run(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	differs := engine.Compare(r.Past.Decision, got.Inputs, got.Outputs, got.Digest)
-	if differs == nil || !sameDigests(got.Inputs, r.Past.Decision.Inputs) {
-		return got, differs
-	}
+	differs := engine.Compare(&r.Past, got, r.Host(), r.changes)
 	f, ok := errors.AsType[*fault.Error](differs)
-	if !ok {
+	if !ok || f.ErrCode != engine.CodeReplayHost {
 		return got, differs
 	}
 	again, err := r.Run(ctx, nil)
@@ -183,15 +187,10 @@ func (r *Rerun) Prove(ctx context.Context) (*engine.Replayed, error) {
 	case err != nil:
 		return got, err
 	case !sameDigests(again.Outputs, got.Outputs):
-		return got, fault.New(f.ErrCode, f.Place, fmt.Errorf("%w; a second run gave yet another outcome: a transform is not deterministic", f.Err),
-			"find it with `wasmill transform check`; its output cannot be proven")
-	case r.program.Revision != r.Past.Decision.Revision:
-		return got, fault.New(f.ErrCode, f.Place, fmt.Errorf("%w; the host has changed: a module's start now leaves another state", f.Err),
-			"replay it with the version of wasmill that decided it")
+		return got, fault.New(f.ErrCode, f.Place, fmt.Errorf("%w; a second run gave yet another outcome: something is not deterministic", f.Err),
+			"find the transform with `wasmill transform check`, and report it: no module can be so by itself")
 	}
-	return got, fault.New(f.ErrCode, f.Place,
-		fmt.Errorf("%w; a second run gave the same again: the host or the decision has changed, not the transform", f.Err),
-		"replay it with the version of wasmill that decided it, and look at the checkpoint with `wasmill checkpoint verify`")
+	return got, fault.New(f.ErrCode, f.Place, fmt.Errorf("%w; a second run gave the same again", f.Err), f.WayOut)
 }
 
 func sameDigests(a, b map[string]checkpoint.Digest) bool {

@@ -3,9 +3,12 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -136,21 +139,42 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// TestProveSaysWhatHasChanged replays decisions that were tampered with, each as if something else had changed.
+// TestProveSaysWhatHasChanged replays decisions and revisions that were tampered with, each as if something else had
+// changed since, and batches with another module: each alone, and all of them together.
 func TestProveSaysWhatHasChanged(t *testing.T) {
+	const (
+		source    = "the source changed: orders has 3000 records"
+		transform = "the transform changed: transforms.pass.module is "
+		image     = "transforms.pass.image is "
+		abi       = "the host changed: abi is 1, decided was 7; it was decided by wasmill 0 (compiler, mips) and run again by wasmill test (compiler, " + runtime.GOARCH + ")"
+	)
+	records := func(d *checkpoint.Decision) {
+		d.Inputs["orders"] = checkpoint.Digest{Records: 3001, XXH3: d.Inputs["orders"].XXH3}
+	}
+	outputs := func(d *checkpoint.Decision) {
+		d.Outputs["screen"] = checkpoint.Digest{Records: 3000, XXH3: strings.Repeat("0", 32)}
+	}
+	older := func(d *checkpoint.Decision) { d.Host = checkpoint.Host{Version: "0", Engine: "compiler", Arch: "mips"} }
+	otherABI := [2]string{`"abi":1`, `"abi":7`}
 	for _, tt := range []struct {
-		name, code, words string
-		tamper            func(d *checkpoint.Decision)
+		name, code string
+		words      []string // each of what changed
+		tamper     []func(d *checkpoint.Decision)
+		revision   [2]string // edit of it
+		module     string    // in place of the transform's
 	}{
-		{"source", engine.CodeReplayDiffers, "the source gave other records: orders has 3000 records", func(d *checkpoint.Decision) {
-			d.Inputs["orders"] = checkpoint.Digest{Records: 3001, XXH3: d.Inputs["orders"].XXH3}
-		}},
-		{"host", engine.CodeReplayDiffers, "a second run gave the same again: the host or the decision has changed", func(d *checkpoint.Decision) {
-			d.Outputs["screen"] = checkpoint.Digest{Records: 3000, XXH3: strings.Repeat("0", 32)}
-		}},
-		{"batch digest", engine.CodeReplayDiffers, "the parts agree, the batch digest is", func(d *checkpoint.Decision) { d.Digest = strings.Repeat("0", 32) }},
-		{"semantics", engine.CodeNewerSemantics, "the host has changed: it was decided under semantics 7", func(d *checkpoint.Decision) { d.Semantics = 7 }},
-		{"a fork", CodeNoRevision, "was never run", func(d *checkpoint.Decision) { d.Revision = "" }},
+		{name: "source", code: engine.CodeReplaySource, words: []string{source}, tamper: []func(*checkpoint.Decision){records}},
+		{name: "transform", code: engine.CodeReplayTransform, words: []string{transform}, module: "odd"},
+		{name: "host", code: engine.CodeReplayHost, words: []string{"the host changed: the same input and revision gave other output: screen has 3000 records"}, tamper: []func(*checkpoint.Decision){outputs}},
+		{name: "host, another version", code: engine.CodeReplayHost, words: []string{abi}, revision: otherABI, tamper: []func(*checkpoint.Decision){older}},
+		{name: "host, another image", code: engine.CodeReplayHost, words: []string{"the host changed: " + image}, revision: [2]string{`"image":"`, `"image":"x`}},
+		{name: "source and transform", code: engine.CodeReplaySource, words: []string{source, transform}, tamper: []func(*checkpoint.Decision){records}, module: "odd"},
+		{name: "source and host", code: engine.CodeReplaySource, words: []string{source, abi}, tamper: []func(*checkpoint.Decision){records, older}, revision: otherABI},
+		{name: "transform and host", code: engine.CodeReplayTransform, words: []string{transform, abi}, tamper: []func(*checkpoint.Decision){older}, revision: otherABI, module: "odd"},
+		{name: "all", code: engine.CodeReplaySource, words: []string{source, transform, abi}, tamper: []func(*checkpoint.Decision){records, older}, revision: otherABI, module: "odd"},
+		{name: "batch digest", code: engine.CodeReplayDiffers, words: []string{"all parts agree, the batch digest is"}, tamper: []func(*checkpoint.Decision){func(d *checkpoint.Decision) { d.Digest = strings.Repeat("0", 32) }}},
+		{name: "semantics", code: engine.CodeNewerSemantics, words: []string{"the host changed: it was decided under semantics 7, by wasmill test (compiler, " + runtime.GOARCH + ")"}, tamper: []func(*checkpoint.Decision){func(d *checkpoint.Decision) { d.Semantics = 7 }}},
+		{name: "a fork", code: CodeNoRevision, words: []string{"was never run"}, tamper: []func(*checkpoint.Decision){func(d *checkpoint.Decision) { d.Revision = "" }}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
@@ -160,20 +184,52 @@ func TestProveSaysWhatHasChanged(t *testing.T) {
 			}
 			forged := *j
 			forged.Checkpoint = filepath.Join(p.dir, "forged")
-			p.forge(j, &forged, tt.tamper)
+			p.forge(j, &forged, tt.revision, tt.tamper...)
 			r, err := p.history(&forged).Batch(t.Context(), 0)
+			if err == nil && tt.module != "" {
+				var b sandbox.Binary
+				if b, err = ReadBinary(p.env.Files, "../../abi/kit/wasm/"+tt.module+".wasm"); err != nil {
+					t.Fatal(err)
+				}
+				r, err = r.With(t.Context(), "pass", b)
+			}
 			if err == nil {
 				_, err = r.Prove(t.Context())
 			}
-			if codeOf(err) != tt.code || !strings.Contains(fmt.Sprint(err), tt.words) {
-				t.Errorf("the proof says %v", err)
+			if codeOf(err) != tt.code {
+				t.Fatalf("the proof says %v, want code %s", err, tt.code)
+			}
+			for _, w := range tt.words {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("the proof says\n%v\nwithout\n%s", err, w)
+				}
+			}
+			if n := strings.Count(err.Error(), " changed: "); strings.Contains(tt.words[0], " changed: ") && n != len(tt.words) {
+				t.Errorf("%d things are said to have changed, want %d: %v", n, len(tt.words), err)
 			}
 		})
 	}
 }
 
-// forge copies the first batch of a job's checkpoint with another decision.
-func (p *place) forge(from, to *job.Job, tamper func(*checkpoint.Decision)) {
+// TestDecisionsNameTheHost that made them.
+func TestDecisionsNameTheHost(t *testing.T) {
+	p := newPlace(t)
+	j := p.job("")
+	if err := p.run(j); err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.history(j).Batch(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := checkpoint.Host{Version: "test", Engine: p.env.Sandbox.Kind(), Arch: runtime.GOARCH}
+	if r.Past.Decision.Host != want || r.Host() != want {
+		t.Errorf("it was decided by %+v and is replayed by %+v, want %+v", r.Past.Decision.Host, r.Host(), want)
+	}
+}
+
+// forge copies the first batch of a job's checkpoint with another decision and an edited revision.
+func (p *place) forge(from, to *job.Job, edit [2]string, tamper ...func(*checkpoint.Decision)) {
 	p.t.Helper()
 	ctx := context.Background()
 	r, err := checkpoint.OpenReader(ctx, p.env.Files, from.Checkpoint)
@@ -199,8 +255,15 @@ func (p *place) forge(from, to *job.Job, tamper func(*checkpoint.Decision)) {
 	}
 	sha := j.Transforms[0].Module.SHA256
 	wasm, err := r.Module(ctx, sha)
+	if edit[0] != "" {
+		revision = []byte(strings.Replace(string(revision), edit[0], edit[1], 1))
+		sum := sha256.Sum256(revision)
+		decision.Revision = hex.EncodeToString(sum[:])
+	}
 	err = errors.Join(err, log.PutModule(ctx, sha, wasm), log.PutRevision(ctx, decision.Revision, revision), log.WritePlan(ctx, *plan))
-	tamper(decision)
+	for _, f := range tamper {
+		f(decision)
+	}
 	if err := errors.Join(err, log.WriteDecision(ctx, *decision), log.Close()); err != nil {
 		p.t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path"
+	"runtime"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
@@ -30,7 +31,11 @@ type Env struct {
 	Log     *slog.Logger
 	Events  *engine.Events
 	Workers int
-	Version string // of the program, named in files
+	Version string // of the program, named in files and decisions
+	// Other is another engine, on which the share VerifyShare of the batches is run once more and compared before anything
+	// of them is staged. Nil: nothing is verified.
+	Other       sandbox.Engine
+	VerifyShare float64
 	// AllowChanges lets a job open that has changed in a way that loses, repeats or mixes something.
 	AllowChanges bool
 }
@@ -44,6 +49,12 @@ type Program struct {
 	env       Env
 	loaded    map[string]*loaded // by transform
 	revived   []*loaded          // of earlier revisions
+	verifying map[string]*loaded // on the other engine, by transform
+}
+
+// host is who runs batches.
+func (e *Env) host() checkpoint.Host {
+	return checkpoint.Host{Version: e.Version, Engine: e.Sandbox.Kind(), Arch: runtime.GOARCH}
 }
 
 // Load compiles and starts the job's modules.
@@ -59,7 +70,11 @@ func Load(ctx context.Context, j *job.Job, env Env) (*Program, error) {
 			return nil, errors.Join(err, p.Close(ctx))
 		}
 	}
-	if err := p.check(); err != nil {
+	err := p.check()
+	if err == nil {
+		err = p.loadOther(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, p.Close(ctx))
 	}
 	return p, nil
@@ -144,6 +159,9 @@ func (p *Program) Close(ctx context.Context) error {
 			errs = append(errs, l.close(ctx))
 		}
 	}
+	for _, l := range p.verifying {
+		errs = append(errs, l.close(ctx))
+	}
 	for _, l := range p.revived {
 		errs = append(errs, l.close(ctx))
 	}
@@ -209,7 +227,12 @@ func (pl *Pipeline) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	verify, err := p.verify(pl.sources, pl.targets)
+	if err != nil {
+		return err
+	}
 	pl.engine, err = engine.Open(ctx, engine.Config{
+		Host: p.env.host(), Verify: verify,
 		Job: p.Job.Name, Graph: g, Revision: p.Revision, Log: pl.log, Clock: p.env.Clock, NewAttempt: p.env.Unique,
 		Errors:    policy,
 		Trigger:   engine.Trigger{AvailableNow: p.Job.Trigger.AvailableNow, Interval: p.Job.Trigger.Interval},

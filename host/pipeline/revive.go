@@ -25,14 +25,32 @@ type past struct {
 
 // revive builds the graph of an earlier revision from what the checkpoint keeps, so that a batch that was decided under it
 // can be run again and compared. Its sources write nothing and its targets are only asked for lanes.
-func (pl *Pipeline) revive(ctx context.Context, revision string) (*engine.Graph, engine.ErrorPolicy, error) {
+func (pl *Pipeline) revive(ctx context.Context, revision string) (*engine.Revived, error) {
 	canonical, err := pl.log.Revision(ctx, revision)
 	if err != nil {
-		return nil, engine.ErrorPolicy{}, err
+		return nil, err
 	}
 	from := past{canonical: canonical, revision: revision, sourceDir: pl.log.SourceDir, module: pl.log.Module}
-	_, g, policy, err := pl.program.asOf(ctx, from)
-	return g, policy, err
+	old, g, policy, err := pl.program.asOf(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := old.since(canonical)
+	return &engine.Revived{Graph: g, Errors: policy, Changes: changes}, err
+}
+
+// since says how the program's revision differs from the one that was decided.
+func (p *Program) since(canonical []byte) (engine.Changes, error) {
+	var c engine.Changes
+	all, err := job.Diverge(canonical, p.Canonical)
+	for _, d := range all {
+		if d.Host {
+			c.Host = append(c.Host, d.String())
+		} else {
+			c.Transform = append(c.Transform, d.String())
+		}
+	}
+	return c, err
 }
 
 // asOf builds the program and the graph of an earlier revision. Its modules live as long as p.

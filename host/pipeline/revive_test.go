@@ -116,24 +116,24 @@ func TestReviveAnEarlierRevision(t *testing.T) {
 	if program.Revision == was || program.loaded["pass"].module.Info().Digest != odd {
 		t.Fatalf("revision %s, module %s", program.Revision, program.loaded["pass"].module.Info().Digest)
 	}
-	g, _, err := pl.revive(t.Context(), was)
+	old, err := pl.revive(t.Context(), was)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Lanes != 3 || g.Stages[0].Module != echo || program.loaded["pass"].module.Info().Digest != odd {
-		t.Errorf("%d lanes, module %s", g.Lanes, g.Stages[0].Module)
+	if g := old.Graph; g.Lanes != 3 || g.Stages[0].Module != echo || program.loaded["pass"].module.Info().Digest != odd {
+		t.Errorf("%d lanes, module %s", old.Graph.Lanes, old.Graph.Stages[0].Module)
 	}
-	now, _, err := pl.revive(t.Context(), program.Revision)
-	if err != nil || now.Stages[0].Module != odd || now.Stages[0].Program != program.loaded["pass"].program {
+	now, err := pl.revive(t.Context(), program.Revision)
+	if err != nil || now.Graph.Stages[0].Module != odd || now.Graph.Stages[0].Program != program.loaded["pass"].program {
 		t.Errorf("the revision that runs has a program of its own: %v", err)
 	}
 	p.prove(j)
 
-	if _, _, err := pl.revive(t.Context(), strings.Repeat("0", 64)); err == nil {
+	if _, err := pl.revive(t.Context(), strings.Repeat("0", 64)); err == nil {
 		t.Error("a revision that nobody kept is back")
 	}
 	p.remove("checkpoint/modules/" + echo + ".wasm")
-	if _, _, err := pl.revive(t.Context(), was); err == nil || !strings.Contains(err.Error(), "transform pass: ") || !strings.Contains(err.Error(), echo) {
+	if _, err := pl.revive(t.Context(), was); err == nil || !strings.Contains(err.Error(), "transform pass: ") || !strings.Contains(err.Error(), echo) {
 		t.Errorf("without its module: %v", err)
 	}
 }
@@ -221,8 +221,8 @@ func TestSidecar(t *testing.T) {
 	p.module("odd", "")
 	now := p.own("m.wasm", "pass", "")
 	pl := p.open(p.load(now))
-	g, _, err := pl.revive(t.Context(), program.Revision)
-	if err != nil || g.Stages[0].Module != digest || len(g.Sinks[0].Inputs) != 2 {
+	old, err := pl.revive(t.Context(), program.Revision)
+	if err != nil || old.Graph.Stages[0].Module != digest || len(old.Graph.Sinks[0].Inputs) != 2 {
 		t.Errorf("revived beside another module: %v", err)
 	}
 	if pl.LastBatch() != checkpoint.BatchID(1) || pl.QueryID() != testQuery {

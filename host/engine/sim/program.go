@@ -44,10 +44,18 @@ func (p *Program) New(_ context.Context, l sandbox.Lane) (sandbox.Instance, erro
 // Close does nothing.
 func (p *Program) Close(context.Context) error { return nil }
 
+// What a simulated guest uses: so much fuel a call and a record, and a memory that does not grow.
+const (
+	FuelCall   = 100
+	FuelRecord = 1
+	Memory     = 64 << 10
+)
+
 type instance struct {
 	p      *Program
 	guest  Guest
 	failed bool
+	used   sandbox.Usage
 }
 
 func (i *instance) Call(_ context.Context, c sandbox.Call, emit sandbox.Emit) error {
@@ -57,13 +65,22 @@ func (i *instance) Call(_ context.Context, c sandbox.Call, emit sandbox.Emit) er
 	if err := i.p.Proc.Call("program.call"); err != nil {
 		return err
 	}
-	err := i.guest(c, emit)
+	i.used.Calls++
+	i.used.Fuel += FuelCall + FuelRecord*uint64(len(c.Records))
+	err := i.guest(c, func(r *abi.Record) error {
+		i.used.Output += int64(len(r.Value))
+		return emit(r)
+	})
 	i.failed = err != nil
 	return err
 }
 
-// Usage counts nothing: what a simulated guest uses, nobody is charged for.
-func (i *instance) Usage() sandbox.Usage { return sandbox.Usage{} }
+// Usage counts calls, fuel and the bytes of emitted values.
+func (i *instance) Usage() sandbox.Usage {
+	u := i.used
+	u.Memory = Memory
+	return u
+}
 
 func (i *instance) Close(context.Context) error { return nil }
 

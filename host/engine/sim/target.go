@@ -53,6 +53,13 @@ func (s *Store) Values(sinkName string) []string {
 	return out
 }
 
+// Staged is how many batches are staged and not published.
+func (s *Store) Staged() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.staged)
+}
+
 // DropStaged loses what is staged, as a power cut or an eager sweeper would.
 func (s *Store) DropStaged() {
 	s.mu.Lock()

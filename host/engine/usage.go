@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"maps"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/sandbox"
+)
+
+// StageStats is what a transform did in a batch, and what it used.
+type StageStats struct {
+	Name string
+	// Records that it took and Emitted records on its ports, in the lane runs that count.
+	Records, Emitted int64
+	// Everything that ran is in what follows: also lanes that were started again, and the search for a record that a guest
+	// failed on.
+	Instances int64
+	Calls     uint64
+	Fuel      uint64
+	Memory    int64 // bytes, the most that one instance had
+	Output    int64 // bytes of emitted records
+	Log       int64 // bytes of log text that were heard
+	Lost      int64 // log lines that were dropped
+	// Traps counts why guests were stopped, but not again for each step of the search. Nil when none was.
+	Traps map[abi.TrapName]int64
+}
+
+// used adds what one instance has used.
+func (s *StageStats) used(u sandbox.Usage) {
+	s.Instances++
+	s.Calls += u.Calls
+	s.Fuel += u.Fuel
+	s.Output += u.Output
+	s.Log += u.Log
+	s.Lost += u.Lost
+	s.Memory = max(s.Memory, u.Memory)
+}
+
+func (s *StageStats) trapped(name abi.TrapName) {
+	if s.Traps == nil {
+		s.Traps = map[abi.TrapName]int64{}
+	}
+	s.Traps[name]++
+}
+
+// add adds what another lane of the same stage did.
+func (s *StageStats) add(t *StageStats) {
+	s.Records += t.Records
+	s.Emitted += t.Emitted
+	s.Instances += t.Instances
+	s.Calls += t.Calls
+	s.Fuel += t.Fuel
+	s.Output += t.Output
+	s.Log += t.Log
+	s.Lost += t.Lost
+	s.Memory = max(s.Memory, t.Memory)
+	if s.Traps == nil {
+		s.Traps = maps.Clone(t.Traps)
+		return
+	}
+	for name, n := range t.Traps {
+		s.Traps[name] += n
+	}
+}
