@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/prometheus/client_golang/prometheus"
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/wasmill/wasmill/host/fault"
@@ -101,6 +102,16 @@ func ownProgram() (string, error) {
 		return "", fault.New(sandbox.CodeCompileStart, "wasmill", fmt.Errorf("find the program's own file: %w", err), "start it by its full path")
 	}
 	return program, nil
+}
+
+// engineInfo is the gauge that says how modules run.
+func engineInfo(kind string) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "wasmill", Name: "engine_info", Help: "Always 1; the label says whether modules are compiled or interpreted.",
+		ConstLabels: prometheus.Labels{"kind": kind},
+	})
+	info.Set(1)
+	return info
 }
 
 // workersNotNegative refuses a number of lanes that there cannot be.

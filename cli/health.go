@@ -50,7 +50,7 @@ func (s *status) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 	fmt.Fprintln(w, s.reason)
 	if r.URL.Query().Has("verbose") {
-		fmt.Fprintf(w, "engine=%s\nstep=%s\n", s.kind, s.doing)
+		fmt.Fprintf(w, "engine=%s\nstep=%s\nversion=%s\n", s.kind, s.doing, buildVersions().Version)
 	}
 }
 

@@ -73,7 +73,7 @@ func newMetrics(j *job.Job, kind string) *metrics {
 	build.Set(1)
 	m.registry.MustRegister(
 		m.in, m.out, m.letters, m.skipped, m.poison, m.restarts, m.batches, m.last, m.lastTime, m.steps, m.total, m.recovery, m.warnings,
-		m.verified, m.differed, build,
+		m.verified, m.differed, build, engineInfo(kind),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	m.registry.MustRegister(m.transforms.all()...)

@@ -112,7 +112,7 @@ func judge(said []byte, complaints string, end *ending, l Limits) (*verdict, err
 		}
 		return nil, errors.New("it was not ready: " + why)
 	}
-	v := &verdict{CPU: end.cpu.Milliseconds()}
+	v := &verdict{}
 	var a answer
 	if err := json.Unmarshal(said, &a); err == nil {
 		if a.Trouble != "" {

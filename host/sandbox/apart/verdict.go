@@ -37,8 +37,6 @@ type verdict struct {
 	// Entry is the file of compiled code below the cache's folder, "" where there is none; Digest is its sha256.
 	Entry  string `json:"entry,omitempty"`
 	Digest string `json:"sha256,omitempty"`
-	// CPU is the processor time that the child took, in milliseconds.
-	CPU int64 `json:"cpuMs"`
 	// passing verdicts hang on the state of the machine and are not kept in a file.
 	passing bool
 }
@@ -87,12 +85,12 @@ func decode(text []byte) (*verdict, error) {
 // fault is the error that a verdict means for a module, nil for a good one. File is where the verdict is kept, "" for
 // nowhere.
 func (v *verdict) fault(name, file string, l Limits) error {
-	again := "; it is tried again at the next start"
+	again := ". It is tried again at the next start"
 	if file != "" {
-		again = "; it is tried again when " + file + " is removed, or by a newer version"
+		again = ". It is tried again when " + file + " is removed, or by a newer version"
 	}
 	over := func(format string, args ...any) error {
-		return fault.New(sandbox.CodeCompileLimit, name, fmt.Errorf(format, args...), "make the module smaller or its functions simpler"+again)
+		return fault.New(sandbox.CodeCompileLimit, name, fmt.Errorf(format, args...), "make the module smaller or its functions simpler, or, if you trust it, compile it with --compile-here"+again)
 	}
 	switch v.Outcome {
 	case fine:
