@@ -65,7 +65,7 @@ func TestCompileRefused(t *testing.T) {
 		}), "", CodeExport, []string{"_initialize"}},
 		{"memory of 4 GiB", with(func(m *w.Module) { m.Pages = 65536 }), "", CodeMemory, []string{"65536 pages"}},
 		{"code of a wrong type", with(func(m *w.Module) { m.Funcs[2].Code = "\x42\x00" }), "", CodeInvalid, []string{"not valid"}},
-		{"threads", with(func(m *w.Module) { m.Funcs[2].Code = "\xfe\x03\x00" + w.Const(0) }), "", CodeInvalid, []string{"not valid"}},
+		{"threads", with(func(m *w.Module) { m.Funcs[2].Code = "\xfe\x03\x00" + w.Const(0) }), "", CodeFeature, []string{"function 4", "0xfe", "at byte"}},
 		{"two manifests", with(func(m *w.Module) { m.Customs = [][2]string{{"wasmill", manifest}, {"wasmill", manifest}} }), "", CodeManifest, []string{"two sections"}},
 		{"manifest and sidecar", with(func(m *w.Module) { m.Customs = [][2]string{{"wasmill", manifest}} }), manifest, CodeManifest, []string{"beside it"}},
 		{"broken manifest", with(func(m *w.Module) { m.Customs = [][2]string{{"wasmill", "{"}} }), "", CodeManifest, []string{"manifest"}},

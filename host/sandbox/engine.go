@@ -14,6 +14,7 @@ import (
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sandbox/binary"
 	"github.com/wasmill/wasmill/host/sandbox/debuginfo"
+	"github.com/wasmill/wasmill/host/sandbox/rewriter"
 )
 
 // Config says how an engine works. It changes how fast modules run, never what they do.
@@ -128,11 +129,13 @@ func (e *engine) Compile(ctx context.Context, b Binary) (Module, error) {
 	}
 	m := &module{name: b.Name, form: form, info: infoOf(b, form, manifest), capturable: form.Capturable(), names: sync.OnceValue(form.FuncNames)}
 	m.lines = sync.OnceValue(func() *debuginfo.Info { return debuginfo.Read(form.Customs) })
-	wasm := form.Strip
-	if m.capturable {
-		wasm = form.Open
+	m.rewritten, err = rewriter.Rewrite(form, rewriter.Options{
+		MaxPages: maxMemory, MaxTable: binary.MaxTable, KeepData: !m.capturable, Offsets: debuginfo.Has(form.Customs),
+	})
+	if err != nil {
+		return nil, fault.New(CodeExport, b.Name, err, "give the export another name")
 	}
-	code := m.withPlaces(wasm())
+	code := m.withPlaces(m.rewritten.Wasm)
 	if err := e.apart(ctx, b.Name, code); err != nil {
 		return nil, err
 	}

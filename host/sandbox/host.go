@@ -14,7 +14,7 @@ import (
 // hostFunction is a function of the host besides WASI.
 type hostFunction struct {
 	kind binary.FuncType
-	call api.GoModuleFunc
+	call func(in *instance, stack []uint64)
 }
 
 // hostFunctions returns a function that a guest may import besides WASI.
@@ -42,31 +42,31 @@ func (in *instance) stop(why error) {
 }
 
 // hostEmit is wasmill_1.emit(ptr, count, stride). Of a 32-bit parameter the upper half is undefined and differs by engine.
-func hostEmit(ctx context.Context, _ api.Module, stack []uint64) {
-	in := guest(ctx)
+func hostEmit(in *instance, stack []uint64) {
 	if !in.inBatch {
 		in.stop(&abi.Violation{Trap: abi.TrapEmit, Detail: "emit is called outside of wasmill_batch"})
 	}
+	before := in.rules.Used
 	err := abi.ReadOutput(in.memory(), uint32(stack[0]), uint32(stack[1]), uint32(stack[2]), &in.rules, in.visit)
 	if err != nil {
 		in.stop(err)
 	}
+	in.pay(uint64(in.rules.Used - before))
 }
 
 // hostLog is wasmill_1.log(level, ptr, len).
-func hostLog(ctx context.Context, _ api.Module, stack []uint64) {
-	in := guest(ctx)
+func hostLog(in *instance, stack []uint64) {
 	level, ptr, n := uint32(stack[0]), uint32(stack[1]), uint32(stack[2])
 	memory := in.memory()
 	if uint64(ptr)+uint64(n) > uint64(len(memory)) {
 		in.stop(&abi.Violation{Trap: abi.TrapMemory, Detail: fmt.Sprintf("log of %d bytes at address %d, memory has %d", n, ptr, len(memory))})
 	}
+	in.pay(min(uint64(n), abi.MaxLogLine))
 	in.log.line(int(min(level, levelError)), memory[ptr:ptr+n])
 }
 
 // hostAbort is env.abort(message, file, line, column), which AssemblyScript calls.
-func hostAbort(ctx context.Context, _ api.Module, stack []uint64) {
-	in := guest(ctx)
+func hostAbort(in *instance, stack []uint64) {
 	text := fmt.Sprintf("abort at line %d, column %d", uint32(stack[2]), uint32(stack[3]))
 	in.stop(&Failure{Trap: abi.TrapAbort, Text: text, Progress: abi.NoIndex})
 }

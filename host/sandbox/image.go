@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmill/wasmill/host/sandbox/binary"
+	"github.com/wasmill/wasmill/host/sandbox/rewriter"
 )
 
 // image is what the start-up of a capturable module left.
@@ -27,7 +28,7 @@ func capture(in *instance) (image, error) {
 	im := image{pages: uint32(len(memory) / binary.PageSize), globals: map[string]uint64{}, elapsed: in.wasi.Elapsed()}
 	for i, g := range in.program.module.form.Globals {
 		if g.Mutable {
-			name := binary.GlobalExport(i)
+			name := rewriter.Global(i)
 			im.globals[name] = in.mod.ExportedGlobal(name).Get()
 		}
 	}
@@ -64,8 +65,7 @@ func (im *image) restore(in *instance) error {
 	return nil
 }
 
-// digestOfImage is the digest of an instance's memory and of its mutable globals: of a module that cannot be captured, of
-// those that it exports.
+// digestOfImage is the digest of an instance's memory and of its mutable globals.
 func digestOfImage(in *instance) string {
 	h := sha256.New()
 	memory := in.memory()
@@ -78,15 +78,8 @@ func digestOfImage(in *instance) string {
 func hashGlobals(h hash.Hash, in *instance) {
 	m := in.program.module
 	names := map[int]string{}
-	for _, e := range m.form.Exports {
-		if e.Kind == binary.KindGlobal {
-			names[int(e.Index)] = e.Name
-		}
-	}
 	for i, g := range m.form.Globals {
-		if m.capturable {
-			names[i] = binary.GlobalExport(i)
-		}
+		names[i] = rewriter.Global(i)
 		if !g.Mutable || !g.Type.Numeric() {
 			delete(names, i)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/fault"
-	"github.com/wasmill/wasmill/host/sandbox/binary"
+	"github.com/wasmill/wasmill/host/sandbox/rewriter"
 	"github.com/wasmill/wasmill/host/sandbox/wasi"
 )
 
@@ -40,6 +40,7 @@ type instance struct {
 	rules   abi.OutputRules
 	visit   func(*abi.Record) error
 	indexes indexes
+	tank    tank
 	used    Usage
 }
 
@@ -58,7 +59,7 @@ func (p *program) newInstance(log func(int, string)) *instance {
 	in.visit = in.take
 	in.log.sink, in.log.most = log, int(p.options.Limits.Log)
 	in.rules = abi.OutputRules{Ports: len(p.module.info.Manifest.Outputs), MaxBytes: p.options.Limits.Output}
-	in.wasi = wasi.New(startTime, startKey, in.log.output)
+	in.wasi = wasi.New(startTime, startKey, in.log.output, in.pay)
 	return in
 }
 
@@ -70,7 +71,7 @@ func (in *instance) Allocate(_, _ uint64) experimental.LinearMemory {
 // memory is the guest's memory as it is now.
 func (in *instance) memory() []byte { return in.region.used }
 
-// instantiate makes the module's instance in wazero. The start section of a module that is not capturable runs in it.
+// instantiate makes the module's instance in wazero. No code of the guest runs in it.
 func (in *instance) instantiate(ctx context.Context) error {
 	m := in.program.module
 	var err error
@@ -83,6 +84,9 @@ func (in *instance) instantiate(ctx context.Context) error {
 		return in.failure(err)
 	}
 	in.mod = mod
+	if err := in.tank.open(mod); err != nil {
+		return err
+	}
 	in.alloc, in.batch = mod.ExportedFunction(exportAlloc), mod.ExportedFunction(exportBatch)
 	return nil
 }
@@ -104,9 +108,9 @@ func (in *instance) start(ctx context.Context) error {
 		memory := in.memory()
 		in.program.module.form.EachSegment(func(offset uint32, data []byte) { copy(memory[offset:], data) })
 	}
-	for _, name := range []string{binary.StartExport, exportStart} {
+	for _, name := range []string{rewriter.Start, exportStart} {
 		if f := in.mod.ExportedFunction(name); f != nil {
-			if err := in.call(ctx, f); err != nil {
+			if err := in.call(ctx, f, fuelStart, "a step of the start-up"); err != nil {
 				return err
 			}
 		}
@@ -118,7 +122,7 @@ func (in *instance) start(ctx context.Context) error {
 	}
 	copy(in.room(ptr, len(config)), config)
 	in.stack = [3]uint64{uint64(ptr), uint64(len(config)), abi.MaxFrame}
-	if err := in.call(ctx, in.mod.ExportedFunction(exportInit)); err != nil {
+	if err := in.call(ctx, in.mod.ExportedFunction(exportInit), fuelStart, "a step of the start-up"); err != nil {
 		return err
 	}
 	if status := int32(uint32(in.stack[0])); status != 0 {
@@ -135,9 +139,12 @@ func (in *instance) enter(l Lane, log func(int, string)) {
 }
 
 // call runs a guest's function on in.stack. Its error is a *Failure when it is the guest's doing.
-func (in *instance) call(ctx context.Context, f api.Function) error {
+func (in *instance) call(ctx context.Context, f api.Function, fuel uint64, what string) error {
 	in.ctx.Context = ctx
-	if err := f.CallWithStack(&in.ctx, in.stack[:]); err != nil {
+	in.tank.fill(fuel, in.program.options.Limits.Depth, what)
+	err := f.CallWithStack(&in.ctx, in.stack[:])
+	in.used.Fuel += in.tank.used()
+	if err != nil {
 		return in.failure(err)
 	}
 	return nil
@@ -176,7 +183,7 @@ func (in *instance) runBatch(ctx context.Context, c *Call) error {
 	}
 	in.stack = [3]uint64{uint64(ptr), uint64(size)}
 	in.inBatch = true
-	err = in.call(ctx, in.batch)
+	err = in.call(ctx, in.batch, c.Header.Fuel, "this call (limits.fuel)")
 	in.inBatch = false
 	if err == nil {
 		status := int32(uint32(in.stack[0]))
@@ -225,7 +232,7 @@ func (in *instance) allocate(ctx context.Context, n int) (uint32, error) {
 		return 0, fmt.Errorf("a frame of %d bytes has no room in a 32-bit memory", n)
 	}
 	in.stack[0] = uint64(n) + abi.Overrun
-	if err := in.call(ctx, in.alloc); err != nil {
+	if err := in.call(ctx, in.alloc, fuelAlloc, exportAlloc); err != nil {
 		return 0, fmt.Errorf("call %s: %w", exportAlloc, err)
 	}
 	ptr := uint32(in.stack[0])

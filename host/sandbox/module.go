@@ -13,6 +13,7 @@ import (
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sandbox/binary"
 	"github.com/wasmill/wasmill/host/sandbox/debuginfo"
+	"github.com/wasmill/wasmill/host/sandbox/rewriter"
 	"github.com/wasmill/wasmill/host/sandbox/wasi"
 )
 
@@ -34,8 +35,9 @@ type module struct {
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
 	hosts    map[string]api.Module
-	// capturable modules are compiled in the form that binary.Module.Open gives them.
+	// capturable modules are compiled without their data, which their image holds.
 	capturable bool
+	rewritten  *rewriter.Output
 	names      func() map[uint32]string // of functions, read when they are needed first
 	lines      func() *debuginfo.Info   // of source code, likewise
 }
@@ -55,6 +57,9 @@ func (m *module) buildHost(ctx context.Context) error {
 		kind := m.form.Types[im.Type]
 		b.NewFunctionBuilder().WithGoModuleFunction(implementation(im), apiTypes(kind.Params), apiTypes(kind.Results)).Export(im.Name)
 	}
+	builders[rewriter.Module] = m.runtime.NewHostModuleBuilder(rewriter.Module)
+	long := []api.ValueType{api.ValueTypeI64, api.ValueTypeI64}
+	builders[rewriter.Module].NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(hostYield), long, long[:1]).Export(rewriter.Yield)
 	m.hosts = map[string]api.Module{}
 	for name, b := range builders {
 		compiled, err := b.Compile(ctx)
@@ -74,17 +79,25 @@ func (m *module) buildHost(ctx context.Context) error {
 func implementation(im binary.Import) api.GoModuleFunc {
 	if im.Module != wasi.Module {
 		f, _ := hostFunctions(im.Module, im.Name)
-		return f.call
+		return func(ctx context.Context, _ api.Module, stack []uint64) {
+			in := guest(ctx)
+			in.pay(costHostCall)
+			f.call(in, stack)
+		}
 	}
 	f, ok := wasi.Lookup(im.Name)
 	if !ok {
-		return func(_ context.Context, _ api.Module, stack []uint64) { stack[0] = uint64(wasi.NoSys) }
+		return func(ctx context.Context, _ api.Module, stack []uint64) {
+			guest(ctx).pay(costHostCall)
+			stack[0] = uint64(wasi.NoSys)
+		}
 	}
 	if im.Name == wasi.Exit {
 		return hostExit
 	}
 	return func(ctx context.Context, _ api.Module, stack []uint64) {
 		in := guest(ctx)
+		in.pay(costHostCall)
 		stack[0] = uint64(f.Call(in.wasi, in.memory(), stack))
 	}
 }

@@ -100,6 +100,13 @@ func trapNames(text string) (abi.TrapName, bool) {
 func (m *module) trace(text string) []string {
 	var stack []string
 	for _, f := range framesOf(text) {
+		var own bool
+		if f.own {
+			if f.index, own = m.rewritten.Index(f.index); !own {
+				continue // it was added by the rewriter
+			}
+			f.offset = m.rewritten.Place(f.offset)
+		}
 		switch {
 		case !f.own:
 			stack = append(stack, f.text)

@@ -1,46 +1,51 @@
 package binary
 
-import "fmt"
-
-// constant reads a constant expression: one instruction and its end. It returns the value of an i32.const; isI32 says
-// whether it was one. Reading another global is refused, for only an imported one may be read and none can be imported.
-func (r *reader) constant() (value uint32, isI32 bool) {
-	switch op := r.byte(); op {
-	case 0x41:
-		value, isI32 = uint32(r.signed(32)), true
-	case 0x42:
-		r.signed(64)
-	case 0x43:
-		r.bytes(4)
-	case 0x44:
-		r.bytes(8)
-	case 0xd0:
-		r.refType()
-	case 0xd2:
-		r.u32()
-	case 0xfd:
-		if sub := r.u32(); r.err == nil && sub != 0x0c {
-			r.fail(Malformed, "a constant expression holds the vector instruction %d", sub)
+// constant reads a constant expression: one instruction and its end. Another global can be read only if it is imported.
+func (m *Module) constant(r *reader) Const {
+	var in Instruction
+	r.instruction(&in)
+	switch in.Op {
+	case OpI32Const, OpI64Const, OpF32Const, OpF64Const, OpV128Const, OpRefNull:
+	case OpRefFunc:
+		m.declare(r, in.X)
+	case OpGlobalGet:
+		if r.err == nil && int64(in.X) >= int64(m.foreign[KindGlobal]) {
+			r.fail(Feature, "a constant expression reads a global that is not imported")
 		}
-		r.bytes(16)
-	case 0x23:
-		r.fail(Feature, "a constant expression reads a global")
+		if r.err == nil && m.GlobalAt(in.X).Mutable {
+			r.fail(Malformed, "a constant expression reads a mutable global")
+		}
 	default:
-		r.fail(Malformed, "a constant expression holds the instruction 0x%02x", op)
+		r.fail(Malformed, "a constant expression holds the instruction %s", in.Op)
 	}
-	if end := r.byte(); r.err == nil && end != 0x0b {
+	if end := r.byte(); r.err == nil && Op(end) != OpEnd {
 		r.fail(Feature, "a constant expression has more than one instruction")
 	}
-	return value, isI32
+	return Const{Op: in.Op, X: in.X, Value: in.Value, High: in.High}
 }
 
-// offset reads where an active segment goes.
-func (r *reader) offset() uint32 {
-	v, isI32 := r.constant()
-	if r.err == nil && !isI32 {
+// declare lets code refer to a function.
+func (m *Module) declare(r *reader, f uint32) {
+	have := m.Count(KindFunc)
+	if r.err == nil && int64(f) >= int64(have) {
+		r.fail(Malformed, "it refers to function %d of %d", f, have)
+	}
+	if r.err != nil {
+		return
+	}
+	if m.declared == nil {
+		m.declared = make([]bool, have)
+	}
+	m.declared[f] = true
+}
+
+// offset reads where an active segment goes: a number, or a global where those can be imported.
+func (m *Module) offset(r *reader) Const {
+	c := m.constant(r)
+	if r.err == nil && c.Op != OpI32Const && c.Op != OpGlobalGet {
 		r.fail(Malformed, "the offset of a segment is no i32")
 	}
-	return v
+	return c
 }
 
 // readElements reads the element section. Bits of a segment's flag: 1 not active, 2 explicit table (or declarative),
@@ -51,84 +56,115 @@ func (m *Module) readElements(r *reader) {
 		if r.err == nil && flag > 7 {
 			r.fail(Malformed, "an element segment of kind %d", flag)
 		}
-		active := flag&1 == 0
-		var table, offset uint32
-		if active {
-			if flag&2 != 0 {
-				table = r.u32()
-			}
-			offset = r.offset()
+		e := Element{Type: FuncRef}
+		switch {
+		case flag&3 == 1:
+			e.Mode = Passive
+		case flag&3 == 3:
+			e.Mode = Declarative
+		case flag&2 != 0:
+			e.Table = r.u32()
+		}
+		if e.Mode == Active {
+			e.Offset = m.offset(r)
 		}
 		if flag&3 != 0 {
 			if flag&4 != 0 {
-				r.refType()
+				e.Type = r.refType()
 			} else if kind := r.byte(); r.err == nil && kind != 0 {
 				r.fail(Malformed, "0x%02x is no kind of element", kind)
 			}
 		}
-		count := m.readElementItems(r, flag&4 != 0)
-		if !active || r.err != nil {
-			continue
-		}
-		if int64(table) >= int64(len(m.Tables)) {
-			r.fail(Malformed, "an element segment for table %d of %d", table, len(m.Tables))
-		} else if uint64(offset)+uint64(count) > uint64(m.Tables[table].Min) {
-			r.fail(Malformed, "an element segment of %d at %d lies outside its table of %d", count, offset, m.Tables[table].Min)
-		}
+		m.readItems(r, &e, flag&4 != 0)
+		m.checkElement(r, &e)
+		m.Elements = append(m.Elements, e)
 	}
 }
 
-func (m *Module) readElementItems(r *reader, expressions bool) int {
-	count := r.count(MaxTable, "elements")
+func (m *Module) readItems(r *reader, e *Element, expressions bool) {
+	count := r.count(MaxElements-m.elements, "elements")
+	m.elements += count
+	if expressions {
+		e.Exprs = make([]Const, 0, min(count, r.left()/2)) // each has two bytes at least
+	} else {
+		e.Funcs = make([]uint32, 0, count)
+	}
 	for i := 0; i < count && r.err == nil; i++ {
 		if expressions {
-			r.constant()
+			e.Exprs = append(e.Exprs, m.constant(r))
 			continue
 		}
-		if f := r.u32(); r.err == nil && int64(f) >= int64(len(m.Imports)+len(m.Funcs)) {
-			r.fail(Malformed, "an element refers to function %d of %d", f, len(m.Imports)+len(m.Funcs))
-		}
+		f := r.u32()
+		m.declare(r, f)
+		e.Funcs = append(e.Funcs, f)
 	}
-	return count
 }
 
-// walkData reads the data section. Kinds: 0 active, 1 passive, 2 active with an explicit memory.
-func (m *Module) walkData(r *reader, visit func(offset uint32, data []byte)) {
-	n := r.count(MaxSegments, "data segments")
-	if r.err == nil && m.hasDataCount && uint32(n) != m.dataCount {
-		r.fail(Malformed, "%d segments, the data count section says %d", n, m.dataCount)
+// checkElement proves that an active segment lies inside its table: one engine leaves out those that do not, and all that
+// follow, without a word.
+func (m *Module) checkElement(r *reader, e *Element) {
+	if e.Mode != Active || r.err != nil {
+		return
 	}
-	for ; n > 0 && r.err == nil; n-- {
+	if int64(e.Table) >= int64(m.Count(KindTable)) {
+		r.fail(Malformed, "an element segment for table %d of %d", e.Table, m.Count(KindTable))
+		return
+	}
+	own := int(e.Table) - m.foreign[KindTable]
+	if own < 0 || e.Offset.Op != OpI32Const {
+		return
+	}
+	count := uint64(len(e.Funcs) + len(e.Exprs))
+	if have := m.Tables[own].Min; e.Offset.Value+count > uint64(have) {
+		r.fail(Malformed, "an element segment of %d at %d lies outside its table of %d", count, e.Offset.Value, have)
+	}
+}
+
+// readData reads the data section. Kinds: 0 active, 1 passive, 2 active with an explicit memory.
+func (m *Module) readData(r *reader) {
+	for n := r.count(MaxSegments, "data segments"); n > 0 && r.err == nil; n-- {
 		kind := r.u32()
 		if r.err == nil && kind > 2 {
 			r.fail(Malformed, "a data segment of kind %d", kind)
 		}
-		var memory, offset uint32
+		var d Data
+		var memory uint32
+		if kind == 1 {
+			d.Mode = Passive
+		}
 		if kind == 2 {
 			memory = r.u32()
 		}
-		if kind != 1 {
-			offset = r.offset()
+		if d.Mode == Active {
+			d.Offset = m.offset(r)
 		}
-		size := r.u32()
-		data := r.bytes(size)
-		if kind == 1 || r.err != nil {
-			continue
-		}
-		if int64(memory) >= int64(len(m.Memories)) {
-			r.fail(Malformed, "a data segment for memory %d of %d", memory, len(m.Memories))
-		} else if uint64(offset)+uint64(size) > uint64(m.Memories[memory].Min)*PageSize {
-			r.fail(Malformed, "a data segment of %d bytes at %d lies outside its memory of %d pages", size, offset, m.Memories[memory].Min)
-		} else {
-			visit(offset, data)
-		}
+		d.Bytes = r.bytes(r.u32())
+		m.checkData(r, &d, memory)
+		m.Data = append(m.Data, d)
 	}
 }
 
-// readCode walks over the bodies and sums their locals; instructions are not looked at.
+// checkData proves that an active segment lies inside its memory as it begins.
+func (m *Module) checkData(r *reader, d *Data, memory uint32) {
+	if d.Mode != Active || r.err != nil {
+		return
+	}
+	if int64(memory) >= int64(m.Count(KindMemory)) {
+		r.fail(Malformed, "a data segment for memory %d of %d", memory, m.Count(KindMemory))
+		return
+	}
+	if m.foreign[KindMemory] > 0 || d.Offset.Op != OpI32Const {
+		return
+	}
+	if have := m.Memories[memory].Min; d.Offset.Value+uint64(len(d.Bytes)) > uint64(have)*PageSize {
+		r.fail(Malformed, "a data segment of %d bytes at %d lies outside its memory of %d pages", len(d.Bytes), d.Offset.Value, have)
+	}
+}
+
+// readCode reads the locals of the functions and where their code lies.
 func (m *Module) readCode(r *reader) {
 	n := r.count(MaxFuncs, "function bodies")
-	m.bodies = n
+	m.Bodies = make([]Body, 0, n)
 	for i := 0; i < n && r.err == nil; i++ {
 		size := r.u32()
 		if r.err == nil && size > MaxBody {
@@ -142,54 +178,61 @@ func (m *Module) readCode(r *reader) {
 		m.readLocals(body, i)
 		if body.err != nil {
 			r.err = body.err
+			return
 		}
 	}
 }
 
 func (m *Module) readLocals(r *reader, own int) {
+	var b Body
 	total := uint64(0)
 	for n := r.count(MaxLocals, "groups of locals"); n > 0 && r.err == nil; n-- {
-		total += uint64(r.u32())
-		r.valueType()
+		l := Locals{Count: r.u32(), Type: r.valueType()}
+		total += uint64(l.Count)
+		b.Locals = append(b.Locals, l)
 		if total > MaxLocals {
 			r.fail(TooLarge, "function %d has more than %d locals", len(m.Imports)+own, MaxLocals)
 		}
 	}
-	if r.err == nil && (r.left() == 0 || r.b[len(r.b)-1] != 0x0b) {
+	b.Code, b.Offset = r.b[r.pos:], r.base+r.pos
+	if r.err == nil && (r.left() == 0 || r.b[len(r.b)-1] != byte(OpEnd)) {
 		r.fail(Malformed, "function %d does not end with an end", len(m.Imports)+own)
 	}
+	m.Bodies = append(m.Bodies, b)
 }
 
 // checkIndexes checks what refers from one section to another.
 func (m *Module) checkIndexes() error {
-	bad := func(format string, args ...any) error {
-		return &Error{Reason: Malformed, Offset: len(m.raw), Text: fmt.Sprintf(format, args...)}
+	c := &reader{base: len(m.raw)}
+	if len(m.Bodies) != len(m.Funcs) {
+		c.fail(Malformed, "%d functions are declared, %d have a body", len(m.Funcs), len(m.Bodies))
 	}
-	if m.bodies != len(m.Funcs) {
-		return bad("%d functions are declared, %d have a body", len(m.Funcs), m.bodies)
+	if m.HasDataCount && int64(m.DataCount) != int64(len(m.Data)) {
+		c.fail(Malformed, "%d data segments, the data count section says %d", len(m.Data), m.DataCount)
 	}
 	for _, im := range m.Imports {
 		if int64(im.Type) >= int64(len(m.Types)) {
-			return bad("the import %.80q has type %d of %d", im.Name, im.Type, len(m.Types))
+			c.fail(Malformed, "the import %.80q has type %d of %d", im.Name, im.Type, len(m.Types))
 		}
 	}
 	for i, t := range m.Funcs {
 		if int64(t) >= int64(len(m.Types)) {
-			return bad("function %d has type %d of %d", len(m.Imports)+i, t, len(m.Types))
+			c.fail(Malformed, "function %d has type %d of %d", len(m.Imports)+i, t, len(m.Types))
 		}
 	}
-	have := [...]int{KindFunc: len(m.Imports) + len(m.Funcs), KindTable: len(m.Tables), KindMemory: len(m.Memories), KindGlobal: len(m.Globals)}
 	for _, e := range m.Exports {
-		if int64(e.Index) >= int64(have[e.Kind]) {
-			return bad("the export %.80q refers to %s %d of %d", e.Name, e.Kind, e.Index, have[e.Kind])
+		if have := m.Count(e.Kind); int64(e.Index) >= int64(have) {
+			c.fail(Malformed, "the export %.80q refers to %s %d of %d", e.Name, e.Kind, e.Index, have)
 		}
 	}
-	if !m.HasStart {
-		return nil
+	if m.HasStart {
+		t, ok := m.FuncType(m.Start)
+		if !ok || len(t.Params) > 0 || len(t.Results) > 0 {
+			c.fail(Malformed, "the start section names no function () -> ()")
+		}
 	}
-	t, ok := m.FuncType(m.Start)
-	if !ok || len(t.Params) > 0 || len(t.Results) > 0 {
-		return bad("the start section names no function () -> ()")
+	if c.err != nil {
+		return c.err
 	}
 	return nil
 }

@@ -1,35 +1,47 @@
 // Package binary reads the WebAssembly binary format (core specification 2.0, chapter 5) before any engine sees a byte.
 //
-// It decodes all that stands outside of function bodies, holds every count to a limit, proves that active segments lie
-// inside their memory or table, and writes the module again, section by section: without its custom sections, and for a
-// module whose state can be captured also with its globals in the open. Of function bodies it only finds out what they can
-// change. Work and memory are linear in the size of the module; nothing is allocated by an announced count. It knows no
-// engine and no ABI, and must not run anything.
+// It decodes everything, function bodies included, holds every count to a limit, proves that active segments lie inside
+// their memory or table, and that every index refers to something that is there: so that what a rewriter adds behind what
+// a module has is out of the module's reach. It judges no types: an engine does. Work and memory are linear in the size of
+// the module; nothing is allocated by an announced count. It knows no engine and no ABI, and must not run anything.
 package binary
 
 import "fmt"
 
-// Limits of a module. They bound what an engine can be made to allocate before the module runs.
+// Limits of a module. They bound what an engine can be made to allocate and to compute before the module runs.
 const (
 	MaxModule   = 16 << 20 // bytes
 	MaxTypes    = 10_000
 	MaxImports  = 1_000
 	MaxFuncs    = 100_000 // imported and own
 	MaxTables   = 8
-	MaxTable    = 65_536 // elements a table starts with
+	MaxTable    = 65_536 // elements of a table
 	MaxGlobals  = 10_000
 	MaxExports  = 10_000
 	MaxSegments = 100_000 // of elements, and of data; a Go module of 2 MB has 32,000
+	MaxElements = 200_000 // in all segments
 	MaxBody     = 1 << 20
 	MaxLocals   = 50_000 // of one function
 	MaxParams   = 100    // and results
 	MaxName     = 10_000 // bytes of an import's or export's name
 	MaxCustom   = 1_000
+	MaxTargets  = 10_000 // of one br_table
+	// MaxAllTargets is how many labels all br_tables of a function may have.
+	MaxAllTargets = 40_000
+	MaxNesting    = 5_000 // of blocks in a function
+	// MaxLoopLocals is the most that the depth of nested loops times the number of locals may come to in a function.
+	MaxLoopLocals = 100_000
 	// PageSize is the unit of memory limits.
 	PageSize = 64 << 10
 	// MaxPages is the most pages a 32-bit memory can have.
 	MaxPages = 65_536
 )
+
+// Profile says what a module is held to.
+type Profile struct {
+	// Any takes imports of every kind, tables of any size and every signature, as the specification's own tests need.
+	Any bool
+}
 
 // Reason says of what sort an Error is.
 type Reason uint8
@@ -145,10 +157,19 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", byte(k))
 }
 
-// Import is one imported function; a module that imports anything else is refused.
+// Import is one imported function.
 type Import struct {
 	Module, Name string
 	Type         uint32
+}
+
+// Foreign is an import of another kind. Only Profile.Any takes them.
+type Foreign struct {
+	Module, Name string
+	Kind         Kind
+	Table        Table
+	Memory       Limits
+	Global       Global
 }
 
 // Export is one export; Index counts imports first.
@@ -164,11 +185,69 @@ type Limits struct {
 	HasMax   bool
 }
 
-// Global is one own global.
+// Table is one table.
+type Table struct {
+	Limits
+	Type ValueType
+}
+
+// Global is one global.
 type Global struct {
 	Type    ValueType
 	Mutable bool
 }
+
+// Const is a constant expression of one instruction. X is an index, or a reference type.
+type Const struct {
+	Op          Op
+	X           uint32
+	Value, High uint64
+}
+
+// Mode says what a segment is for.
+type Mode uint8
+
+// The modes of segments.
+const (
+	Active Mode = iota
+	Passive
+	Declarative
+)
+
+// Element is a segment of elements: functions by their index, or expressions.
+type Element struct {
+	Mode   Mode
+	Table  uint32
+	Offset Const
+	Type   ValueType
+	Funcs  []uint32
+	Exprs  []Const
+}
+
+// Data is a segment of data. Bytes are a part of the module's.
+type Data struct {
+	Mode   Mode
+	Offset Const
+	Bytes  []byte
+}
+
+// Locals is a group of locals of one type.
+type Locals struct {
+	Count uint32
+	Type  ValueType
+}
+
+// Body is a function's own locals and code, which ends with its end. Offset is where the code begins in the module.
+type Body struct {
+	Locals []Locals
+	Code   []byte
+	Offset int
+	// Instructions is how many there are.
+	Instructions int
+}
+
+// Read returns a reader of the body's instructions.
+func (b *Body) Read() *Code { return &Code{r: reader{b: b.Code, base: b.Offset}} }
 
 // Custom is a custom section; Data is a part of the module's bytes.
 type Custom struct {
@@ -186,37 +265,83 @@ type section struct {
 type Module struct {
 	Types    []FuncType
 	Imports  []Import
+	Foreign  []Foreign
 	Funcs    []uint32 // type of each own function
-	Tables   []Limits
+	Tables   []Table
 	Memories []Limits
 	Globals  []Global
+	Inits    []Const // of the globals
 	Exports  []Export
 	// Start is the start function's index, meaningful when HasStart is set.
 	Start    uint32
 	HasStart bool
-	Customs  []Custom
+	Elements []Element
+	// HasDataCount says that the data count section is there; then DataCount is len(Data).
+	HasDataCount bool
+	DataCount    uint32
+	Data         []Data
+	Bodies       []Body
+	Customs      []Custom
+	// CodeStart is where the content of the code section begins in the module: debuggers count from there.
+	CodeStart int
 
-	raw          []byte
-	code, data   []byte // bodies of these sections
-	sections     []section
-	dataCount    uint32
-	hasDataCount bool
-	bodies       int
+	profile  Profile
+	raw      []byte
+	sections []section
+	effects  Effects
+	// foreign is how many imports there are of each kind that come before the own ones in its index space.
+	foreign [KindGlobal + 1]int
+	// declared functions may be referred to by ref.func.
+	declared []bool
+	elements int // in all segments
+}
+
+// Count is how many functions, tables, memories or globals there are, imported ones included.
+func (m *Module) Count(k Kind) int {
+	switch k {
+	case KindFunc:
+		return len(m.Imports) + len(m.Funcs)
+	case KindTable:
+		return m.foreign[k] + len(m.Tables)
+	case KindMemory:
+		return m.foreign[k] + len(m.Memories)
+	case KindGlobal:
+		return m.foreign[k] + len(m.Globals)
+	}
+	return 0
+}
+
+// GlobalAt is the global with that index, which must be there, imports first.
+func (m *Module) GlobalAt(index uint32) Global {
+	for i := range m.Foreign {
+		if m.Foreign[i].Kind != KindGlobal {
+			continue
+		}
+		if index == 0 {
+			return m.Foreign[i].Global
+		}
+		index--
+	}
+	return m.Globals[index]
 }
 
 // FuncType returns the type of the function with that index, imports first.
 func (m *Module) FuncType(index uint32) (FuncType, bool) {
-	t := uint32(0)
-	switch own := int64(index) - int64(len(m.Imports)); {
-	case own < 0:
-		t = m.Imports[index].Type
-	case own < int64(len(m.Funcs)):
-		t = m.Funcs[own]
-	default:
-		return FuncType{}, false
-	}
-	if int64(t) >= int64(len(m.Types)) {
+	t, ok := m.FuncTypeIndex(index)
+	if !ok || int64(t) >= int64(len(m.Types)) {
 		return FuncType{}, false
 	}
 	return m.Types[t], true
+}
+
+// FuncTypeIndex returns the index of a function's type.
+func (m *Module) FuncTypeIndex(index uint32) (uint32, bool) {
+	own := int64(index) - int64(len(m.Imports))
+	switch {
+	case own < 0:
+		return m.Imports[index].Type, true
+	case own < int64(len(m.Funcs)):
+		return m.Funcs[own], true
+	}
+	return 0, false
 }

@@ -35,15 +35,18 @@ var sectionName = [...]string{
 
 const headerSize = 8
 
+// Parse reads a module that is to be run. The Module keeps b; the error is an *Error.
+func Parse(b []byte) (*Module, error) { return Profile{}.Parse(b) }
+
 // Parse reads a module. The Module keeps b; the error is an *Error.
-func Parse(b []byte) (*Module, error) {
+func (p Profile) Parse(b []byte) (*Module, error) {
 	if err := checkHeader(b); err != nil {
 		return nil, err
 	}
 	if len(b) > MaxModule {
 		return nil, &Error{Reason: TooLarge, Text: fmt.Sprintf("it has %d bytes, at most %d are taken", len(b), MaxModule)}
 	}
-	m := &Module{raw: b}
+	m := &Module{raw: b, profile: p}
 	r := &reader{b: b, pos: headerSize}
 	last := 0
 	for !r.done() {
@@ -77,6 +80,9 @@ func Parse(b []byte) (*Module, error) {
 		return nil, r.err
 	}
 	if err := m.checkIndexes(); err != nil {
+		return nil, err
+	}
+	if err := m.checkBodies(); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -117,13 +123,12 @@ func (m *Module) readSection(id byte, r *reader) {
 	case idElement:
 		m.readElements(r)
 	case idDataCount:
-		m.dataCount, m.hasDataCount = r.u32(), true
+		m.DataCount, m.HasDataCount = r.u32(), true
 	case idCode:
-		m.code = r.b
+		m.CodeStart = r.base
 		m.readCode(r)
 	case idData:
-		m.data = r.b
-		m.walkData(r, func(uint32, []byte) {})
+		m.readData(r)
 	}
 }
 
@@ -141,13 +146,17 @@ func (m *Module) readTypes(r *reader) {
 		if form := r.byte(); r.err == nil && form != 0x60 {
 			r.fail(Feature, "0x%02x is no function type", form)
 		}
-		m.Types = append(m.Types, FuncType{Params: r.valueTypes(), Results: r.valueTypes()})
+		most := MaxParams
+		if m.profile.Any {
+			most = MaxLocals
+		}
+		m.Types = append(m.Types, FuncType{Params: r.valueTypes(most), Results: r.valueTypes(most)})
 	}
 }
 
-func (r *reader) valueTypes() []ValueType {
+func (r *reader) valueTypes(most int) []ValueType {
 	var ts []ValueType
-	for n := r.count(MaxParams, "parameters or results"); n > 0 && r.err == nil; n-- {
+	for n := r.count(most, "parameters or results"); n > 0 && r.err == nil; n-- {
 		ts = append(ts, r.valueType())
 	}
 	return ts
@@ -155,37 +164,61 @@ func (r *reader) valueTypes() []ValueType {
 
 func (m *Module) readImports(r *reader) {
 	for n := r.count(MaxImports, "imports"); n > 0 && r.err == nil; n-- {
-		im := Import{Module: r.name(), Name: r.name()}
-		if kind := Kind(r.byte()); r.err == nil && kind != KindFunc {
-			r.fail(BadImport, "it imports the %s %.80q.%.80q: only functions can be imported", kind, im.Module, im.Name)
+		im := Foreign{Module: r.name(), Name: r.name(), Kind: Kind(r.byte())}
+		switch im.Kind {
+		case KindFunc:
+			m.Imports = append(m.Imports, Import{Module: im.Module, Name: im.Name, Type: r.u32()})
+			continue
+		case KindTable:
+			im.Table = r.table()
+		case KindMemory:
+			im.Memory = r.memory()
+		case KindGlobal:
+			im.Global = r.globalType()
+		default:
+			r.fail(BadImport, "it imports %.80q.%.80q of %s", im.Module, im.Name, im.Kind)
 		}
-		im.Type = r.u32()
-		m.Imports = append(m.Imports, im)
+		if r.err != nil {
+			return
+		}
+		if !m.profile.Any {
+			r.fail(BadImport, "it imports the %s %.80q.%.80q: only functions can be imported", im.Kind, im.Module, im.Name)
+		}
+		m.Foreign = append(m.Foreign, im)
+		m.foreign[im.Kind]++
 	}
+}
+
+func (r *reader) table() Table {
+	t := r.refType()
+	return Table{Limits: r.limits(), Type: t}
 }
 
 func (m *Module) readTables(r *reader) {
 	for n := r.count(MaxTables, "tables"); n > 0 && r.err == nil; n-- {
-		r.refType()
-		l := r.limits()
-		if l.Min > MaxTable {
-			r.fail(TooLarge, "a table of %d elements, at most %d are taken", l.Min, MaxTable)
+		t := r.table()
+		if t.Min > MaxTable && !m.profile.Any {
+			r.fail(TooLarge, "a table of %d elements, at most %d are taken", t.Min, MaxTable)
 		}
-		m.Tables = append(m.Tables, l)
+		m.Tables = append(m.Tables, t)
 	}
+}
+
+func (r *reader) memory() Limits {
+	l := r.limits()
+	if l.Min > MaxPages || l.HasMax && l.Max > MaxPages {
+		r.fail(Malformed, "a memory of more than %d pages", MaxPages)
+	}
+	return l
 }
 
 func (m *Module) readMemories(r *reader) {
 	n := r.u32()
-	if r.err == nil && n > 1 {
-		r.fail(Feature, "%d memories, one is run here", n)
+	if have := uint64(n) + uint64(m.foreign[KindMemory]); r.err == nil && have > 1 {
+		r.fail(Feature, "%d memories, one is run here", have)
 	}
 	for ; n > 0 && r.err == nil; n-- {
-		l := r.limits()
-		if l.Min > MaxPages || l.HasMax && l.Max > MaxPages {
-			r.fail(Malformed, "a memory of more than %d pages", MaxPages)
-		}
-		m.Memories = append(m.Memories, l)
+		m.Memories = append(m.Memories, r.memory())
 	}
 }
 
@@ -202,7 +235,7 @@ func (r *reader) globalType() Global {
 func (m *Module) readGlobals(r *reader) {
 	for n := r.count(MaxGlobals, "globals"); n > 0 && r.err == nil; n-- {
 		m.Globals = append(m.Globals, r.globalType())
-		r.constant()
+		m.Inits = append(m.Inits, m.constant(r))
 	}
 }
 
@@ -217,6 +250,9 @@ func (m *Module) readExports(r *reader) {
 			r.fail(Malformed, "the name %.80q is exported twice", e.Name)
 		}
 		seen[e.Name] = true
+		if e.Kind == KindFunc {
+			m.declare(r, e.Index)
+		}
 		m.Exports = append(m.Exports, e)
 	}
 }

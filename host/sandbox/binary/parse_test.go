@@ -132,7 +132,7 @@ func TestRefused(t *testing.T) {
 		{"global of a global", one(w.Global, w.Vec("\x7f\x00\x23\x00\x0b")), Feature, "reads a global"},
 		{"extended constant", one(w.Global, w.Vec("\x7f\x00"+w.Const(1)+w.Const(1)+"\x6a\x0b")), Feature, "more than one"},
 		{"constant of 33 bits", one(w.Global, w.Vec("\x7f\x00\x41\xff\xff\xff\xff\x4f\x0b")), Malformed, "32 bits"},
-		{"vector constant", one(w.Global, w.Vec("\x7b\x00\xfd\x0d"+strings.Repeat("\x00", 16)+"\x0b")), Malformed, "vector"},
+		{"vector constant", one(w.Global, w.Vec("\x7b\x00\xfd\x0d"+strings.Repeat("\x00", 16)+"\x0b")), Malformed, "0xfd 13"},
 		{"global neither nor", one(w.Global, w.Vec("\x7f\x02"+w.Const(1)+"\x0b")), Malformed, "0x02"},
 		{"export twice", []byte(w.Header + memory + w.Section(w.Export, w.Vec(w.Name("m")+"\x02\x00", w.Name("m")+"\x02\x00"))), Malformed, "twice"},
 		{"export of nothing", one(w.Export, w.Vec(w.Name("f")+"\x00\x07")), Malformed, "function 7 of 0"},
@@ -191,7 +191,7 @@ func TestEveryPrefixIsRefusedOrSmaller(t *testing.T) {
 	whole := rich()
 	for n := range whole {
 		m, err := Parse(whole[:n])
-		if err == nil && m.bodies == 5 && len(m.Customs) == 2 {
+		if err == nil && len(m.Bodies) == 5 && len(m.Customs) == 2 {
 			t.Errorf("a prefix of %d of %d bytes has all that the whole module has", n, len(whole))
 		}
 	}

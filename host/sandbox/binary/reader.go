@@ -143,10 +143,12 @@ func (r *reader) valueType() ValueType {
 	return t
 }
 
-func (r *reader) refType() {
-	if t := ValueType(r.byte()); r.err == nil && t != FuncRef && t != ExternRef {
+func (r *reader) refType() ValueType {
+	t := ValueType(r.byte())
+	if r.err == nil && t != FuncRef && t != ExternRef {
 		r.fail(Feature, "0x%02x is no reference type", byte(t))
 	}
+	return t
 }
 
 // limits reads a memory's or a table's limits.

@@ -7,9 +7,9 @@
 package rewriter
 
 import (
+	"cmp"
 	"fmt"
-
-	"github.com/wasmill/wasmill/host/sandbox/binary"
+	"slices"
 )
 
 // CostVersion is the version of the table of costs. It is part of what the engine calls semantics: a change of the table
@@ -72,4 +72,15 @@ func (o *Output) Index(index uint32) (uint32, bool) {
 	return index - 1, true
 }
 
-var _ = binary.Parse
+// Place is where the instruction at an offset of the rewritten code came from; what was added counts to the instruction
+// before it. Without Offsets it is the offset itself.
+func (o *Output) Place(offset uint32) uint32 {
+	at, found := slices.BinarySearchFunc(o.Offsets, offset, func(p Offset, n uint32) int { return cmp.Compare(p.New, n) })
+	switch {
+	case found:
+		return o.Offsets[at].Old
+	case at > 0:
+		return o.Offsets[at-1].Old
+	}
+	return offset
+}

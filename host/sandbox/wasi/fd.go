@@ -74,6 +74,7 @@ func fdWrite(s *State, mem []byte, p []uint64) uint32 {
 	if !ok {
 		return Fault
 	}
+	s.pay(uint64(total))
 	list, _ := span(mem, p[1], 8*uint64(uint32(p[2])))
 	for ; len(list) > 0; list = list[8:] {
 		if b, ok := vector(mem, list); ok && len(b) > 0 {

@@ -118,6 +118,7 @@ func randomGet(s *State, mem []byte, p []uint64) uint32 {
 	if !ok {
 		return Fault
 	}
+	s.pay(uint64(len(out)))
 	_, _ = s.random.Read(out) // it never fails
 	return OK
 }

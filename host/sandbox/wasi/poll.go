@@ -40,6 +40,7 @@ func poll(s *State, mem []byte, p []uint64) uint32 {
 	if !ok1 || !ok2 || !ok3 {
 		return Fault
 	}
+	s.pay(uint64(len(in)))
 	events, waits, errno := s.subscriptions(in)
 	if errno != OK {
 		return errno

@@ -43,12 +43,14 @@ type State struct {
 	elapsed  uint64 // ns since the instance began
 	random   *rand.ChaCha8
 	output   func(fd uint32, p []byte)
+	pay      func(n uint64)
 }
 
 // New returns a state with the wall clock at unix microseconds and a random stream of the key. output takes what is
-// written to file descriptors 1 and 2; its bytes are valid only during the call.
-func New(unix int64, key [2]uint64, output func(fd uint32, p []byte)) *State {
-	s := &State{output: output}
+// written to file descriptors 1 and 2; its bytes are valid only during the call. pay is told how many bytes a call will
+// move before it moves them; it may end the call by a panic.
+func New(unix int64, key [2]uint64, output func(fd uint32, p []byte), pay func(n uint64)) *State {
+	s := &State{output: output, pay: pay}
 	s.Enter(unix, key)
 	return s
 }

@@ -15,13 +15,14 @@ const wild = 0xffff_fff0
 // world is a guest's memory of 4 KiB and a state.
 type world struct {
 	*State
-	mem []byte
-	out bytes.Buffer
+	mem  []byte
+	out  bytes.Buffer
+	paid uint64
 }
 
 func newWorld() *world {
 	w := &world{mem: make([]byte, 4096)}
-	w.State = New(946_684_800_000_000, [2]uint64{}, func(fd uint32, p []byte) { fmt.Fprintf(&w.out, "%d:%s;", fd, p) })
+	w.State = New(946_684_800_000_000, [2]uint64{}, func(fd uint32, p []byte) { fmt.Fprintf(&w.out, "%d:%s;", fd, p) }, func(n uint64) { w.paid += n })
 	return w
 }
 
@@ -292,12 +293,29 @@ func TestPollOfDescriptors(t *testing.T) {
 	}
 }
 
+func TestPays(t *testing.T) {
+	w := newWorld()
+	w.call(t, "random_get", 100, 1000)
+	if w.paid != 1000 {
+		t.Errorf("1,000 random bytes were paid with %d", w.paid)
+	}
+	put32(w.mem, 200)
+	put32(w.mem[4:], 33)
+	w.call(t, "fd_write", 1, 0, 1, 16)
+	if w.paid != 1033 {
+		t.Errorf("33 bytes of output were paid with %d", w.paid-1000)
+	}
+	if errno := w.call(t, "random_get", 4000, 1000); errno != Fault || w.paid != 1033 {
+		t.Errorf("a wild pointer: errno %d, paid %d", errno, w.paid-1033)
+	}
+}
+
 // FuzzCall hands any numbers and any memory to each function: none may panic, and all answer one of the known errnos.
 func FuzzCall(f *testing.F) {
 	f.Add(uint8(0), []byte("abcdefgh"), uint64(0), uint64(4), uint64(1), uint64(2))
 	names := []string{"args_get", "args_sizes_get", "clock_res_get", "clock_time_get", "fd_close", "fd_fdstat_get", "fd_fdstat_set_flags", "fd_read", "fd_seek", "fd_write", "poll_oneoff", "random_get"}
 	f.Fuzz(func(t *testing.T, which uint8, mem []byte, a, b, c, d uint64) {
-		s := New(1, [2]uint64{a, b}, func(uint32, []byte) {})
+		s := New(1, [2]uint64{a, b}, func(uint32, []byte) {}, func(uint64) {})
 		fn, _ := Lookup(names[int(which)%len(names)])
 		errno := fn.Call(s, mem, []uint64{a, b, c, d})
 		if !slices.Contains([]uint32{OK, BadFD, Fault, Inval, Spipe}, errno) {

@@ -1,0 +1,46 @@
+package rewriter
+
+import "github.com/wasmill/wasmill/host/sandbox/binary"
+
+// Costs of the second kind, charged by what an instruction is given; see README.md for the whole table of version 1.
+const (
+	costBytesShift = 3    // a bulk memory instruction costs its length divided by 8
+	costGrow       = 1000 // a memory.grow, besides its pages
+	costPage       = 8192 // a page that it adds
+	// bulkChunk is how many bytes a bulk memory instruction works on between two charges.
+	bulkChunk = 1 << 20
+	// maxItems and maxBytes are the most that table instructions and memory.init are charged for: with more they trap.
+	maxItems = binary.MaxTable + 1
+	maxBytes = binary.MaxModule + 1
+	// regionMax is how long the path through a region may get by what stands behind a fork or a join.
+	regionMax = 64
+	// frameShare is how many instructions and locals of a function cost one more in depth.
+	frameShare = 1024
+)
+
+// costs is the fixed cost of each instruction.
+var costs = makeCosts()
+
+func makeCosts() *[0x300]uint8 {
+	t := new([0x300]uint8)
+	for i := range t {
+		t[i] = 1
+	}
+	set := func(cost uint8, ops ...binary.Op) {
+		for _, op := range ops {
+			t[op] = cost
+		}
+	}
+	set(0, binary.OpBlock, binary.OpElse, binary.OpEnd) // they make no code; a turn of a loop costs what takes it back
+	set(4, binary.OpCall)
+	set(8, binary.OpCallIndirect)
+	set(8, 0x6d, 0x6e, binary.OpI32RemS, binary.OpI32RemU, 0x7f, 0x80, binary.OpI64RemS, binary.OpI64RemU)               // integer division
+	set(4, 0x91, 0x95, 0x9f, 0xa3, binary.Vector+227, binary.Vector+231, binary.Vector+239, binary.Vector+243)           // square root, division
+	set(10, binary.OpMemoryInit, binary.OpMemoryCopy, binary.OpMemoryFill, binary.OpDataDrop, binary.OpElemDrop)         // besides their length
+	set(10, binary.OpTableInit, binary.OpTableCopy, binary.OpTableFill, binary.OpTableGrow)                              // besides their length
+	set(2, binary.OpTableGet, binary.OpTableSet, binary.OpTableSize, binary.OpI8x16Shuffl, binary.Vector+14 /*swizzle*/) // emulated by several machine instructions
+	return t
+}
+
+// cost of an instruction.
+func cost(op binary.Op) int { return int(costs[op]) }

@@ -1,0 +1,424 @@
+package rewriter
+
+import "github.com/wasmill/wasmill/host/sandbox/binary"
+
+// function rewrites one function after the other.
+type function struct {
+	p       *plan
+	regions regions
+	nans    nans
+	cuts    []cut
+	w       writer // the body that is being written
+	offsets []Offset
+
+	calls  bool // it calls functions, so it takes part in the count of depth
+	floats bool // it has results that may have to be made canonical
+	// touch is how often, by a guess, the global with the fuel must be up to date for a call.
+	touch  int
+	depth  int64 // what a call of it costs in depth
+	global bool  // the fuel is kept in its global all the time, not in a local
+	block  bool  // the body stands in a block of its own, so that all ways out lead past the epilogue
+	// locals that are added
+	fuel, scratch uint32
+	temp          [laneF64x2 + 1]uint32
+	added         []binary.ValueType
+	first         uint32 // index of the first that is added
+}
+
+// code writes the content of the code section.
+func (p *plan) code(out *Output) []byte {
+	if len(p.m.Bodies) == 0 {
+		return nil
+	}
+	f := &function{p: p}
+	var code writer
+	for i := range p.m.Bodies {
+		t := &p.m.Types[p.m.Funcs[i]]
+		if p.o.Plain {
+			f.plain(&p.m.Bodies[i])
+		} else {
+			f.rewrite(t, &p.m.Bodies[i])
+		}
+		code.u32(uint32(len(f.w.b)))
+		for _, o := range f.offsets {
+			out.Offsets = append(out.Offsets, Offset{New: o.New + uint32(len(code.b)), Old: o.Old})
+		}
+		code.b = append(code.b, f.w.b...)
+	}
+	for _, h := range p.helpers {
+		body := p.body(h)
+		code.u32(uint32(len(body)))
+		code.b = append(code.b, body...)
+	}
+	var count writer
+	count.u32(uint32(len(p.m.Bodies) + len(p.helpers)))
+	for i := range out.Offsets {
+		out.Offsets[i].New += uint32(len(count.b))
+	}
+	return append(count.b, code.b...)
+}
+
+// plain only writes the code anew.
+func (f *function) plain(b *binary.Body) {
+	f.w.b, f.offsets = f.w.b[:0], f.offsets[:0]
+	f.declare(b)
+	for c := b.Read(); c.Next(); {
+		f.note(&c.In)
+		f.w.instruction(&c.In, f.p.function)
+	}
+}
+
+// declare writes the locals: those of the function, and those that are added.
+func (f *function) declare(b *binary.Body) {
+	f.w.u32(uint32(len(b.Locals) + len(f.added)))
+	for _, l := range b.Locals {
+		f.w.u32(l.Count)
+		f.w.byte(byte(l.Type))
+	}
+	for _, t := range f.added {
+		f.w.byte(1, byte(t))
+	}
+}
+
+// note remembers where an instruction came from.
+func (f *function) note(in *binary.Instruction) {
+	if f.p.o.Offsets {
+		f.offsets = append(f.offsets, Offset{New: uint32(len(f.w.b)), Old: uint32(in.Start - f.p.m.CodeStart)})
+	}
+}
+
+func (f *function) rewrite(t *binary.FuncType, b *binary.Body) {
+	f.w.b, f.offsets, f.added = f.w.b[:0], f.offsets[:0], f.added[:0]
+	f.look(b)
+	f.regions.find(f.cuts)
+	f.nans.points = f.nans.points[:0]
+	if f.floats {
+		f.nans.begin(f.p.m, *t, b)
+		for c := b.Read(); c.Next(); {
+			f.nans.step(&c.In)
+		}
+		f.nans.finish()
+	}
+	f.choose(t, b)
+	f.declare(b)
+	f.prologue()
+	if f.block {
+		f.w.op(binary.OpBlock)
+		f.w.signed(f.blockType(t))
+	}
+	f.body(b)
+	if f.block {
+		f.epilogue()
+		f.w.op(binary.OpEnd)
+	}
+}
+
+// weight is how often an instruction in so many loops runs, by a guess.
+func weight(loops int) int { return 1 << (3 * min(loops, 8)) }
+
+// look finds the cuts of a function, and what else decides how it is rewritten.
+func (f *function) look(b *binary.Body) {
+	f.cuts, f.calls, f.floats, f.touch = f.cuts[:0], false, false, 0
+	start, sum, n := int32(0), int32(0), int32(0)
+	var open []bool // whether an open block is a loop
+	loops := 0
+	for c := b.Read(); c.Next(); n++ {
+		in := &c.In
+		sum += int32(cost(in.Op))
+		if in.Op > binary.OpReturn {
+			f.lookAt(in.Op, loops)
+			continue
+		}
+		switch in.Op {
+		case binary.OpNop:
+			continue
+		case binary.OpBlock, binary.OpIf, binary.OpLoop:
+			open = append(open, in.Op == binary.OpLoop)
+			if in.Op == binary.OpLoop {
+				loops++
+			}
+		case binary.OpEnd:
+			if len(open) > 0 {
+				if open[len(open)-1] {
+					loops--
+				}
+				open = open[:len(open)-1]
+			}
+		}
+		k := cut{op: in.Op, label: in.X, start: start, cost: sum}
+		if in.Op == binary.OpBrTable {
+			k.targets = append(k.targets, in.Targets...)
+		}
+		f.cuts = append(f.cuts, k)
+		start, sum = n+1, 0
+	}
+	locals := 0
+	for _, l := range b.Locals {
+		locals += int(l.Count)
+	}
+	f.depth = int64(1 + (b.Instructions+locals)/frameShare)
+}
+
+func (f *function) lookAt(op binary.Op, loops int) {
+	if op == binary.OpCall || op == binary.OpCallIndirect {
+		f.calls = true
+		f.touch += weight(loops)
+		return
+	}
+	if op < binary.OpMemoryGrow {
+		return
+	}
+	if h, _, ok := helperOf(op); ok && h.charges() {
+		f.touch += weight(loops)
+	}
+	f.floats = f.floats || arithmetic(op) != noLane
+}
+
+// choose decides how the function is rewritten, and which locals that takes.
+func (f *function) choose(t *binary.FuncType, b *binary.Body) {
+	f.first = uint32(len(t.Params))
+	for _, l := range b.Locals {
+		f.first += l.Count
+	}
+	charges := 0
+	for _, h := range f.regions.heads {
+		if h.cost > 0 {
+			charges += weight(int(h.loops))
+		}
+	}
+	f.global = charges <= 1+f.touch
+	counts := f.calls || f.depth > 1
+	f.block = !f.global || counts
+	if !counts {
+		f.depth = 0
+	}
+	f.fuel = f.local(binary.I64)
+	if counts {
+		f.scratch = f.local(binary.I64)
+	}
+	f.temp = [laneF64x2 + 1]uint32{}
+	for _, pt := range f.nans.points {
+		if f.temp[pt.lane] > 0 {
+			continue
+		}
+		switch pt.lane {
+		case laneF32:
+			f.temp[pt.lane] = f.local(binary.F32)
+		case laneF64:
+			f.temp[pt.lane] = f.local(binary.F64)
+		default:
+			f.temp[laneF32x4] = f.local(binary.V128)
+			f.temp[laneF64x2] = f.temp[laneF32x4]
+		}
+	}
+}
+
+// local adds a local.
+func (f *function) local(t binary.ValueType) uint32 {
+	f.added = append(f.added, t)
+	return f.first + uint32(len(f.added)-1)
+}
+
+// blockType is the type of the block around the body.
+func (f *function) blockType(t *binary.FuncType) int64 {
+	switch len(t.Results) {
+	case 0:
+		return binary.BlockEmpty
+	case 1:
+		return int64(t.Results[0]) - 128
+	}
+	return int64(f.p.kindOf(binary.FuncType{Results: t.Results}))
+}
+
+// body writes the instructions, with what is charged for them and what makes numbers canonical.
+func (f *function) body(b *binary.Body) {
+	heads, points := f.regions.heads, f.nans.points
+	nesting, n := uint32(0), int32(0)
+	for c := b.Read(); c.Next(); n++ {
+		in := &c.In
+		for len(heads) > 0 && heads[0].at == n {
+			f.charge(&heads[0])
+			heads = heads[1:]
+		}
+		f.note(in)
+		switch in.Op {
+		case binary.OpBlock, binary.OpLoop, binary.OpIf:
+			nesting++
+			f.w.instruction(in, nil)
+		case binary.OpEnd:
+			nesting--
+			f.w.op(binary.OpEnd)
+		case binary.OpReturn:
+			if f.block {
+				f.w.opX(binary.OpBr, nesting)
+			} else {
+				f.w.op(binary.OpReturn)
+			}
+		case binary.OpCall, binary.OpCallIndirect:
+			f.flush()
+			f.w.instruction(in, f.p.function)
+			f.reload()
+		default:
+			f.other(in)
+		}
+		if len(points) > 0 && points[0].at == n {
+			f.canonical(points[0].lane)
+			points = points[1:]
+		}
+	}
+}
+
+// other writes an instruction that no call is written around, or that a helper stands for.
+func (f *function) other(in *binary.Instruction) {
+	h, before, ok := helperOf(in.Op)
+	if !ok {
+		f.w.instruction(in, f.p.function)
+		return
+	}
+	if h.charges() {
+		f.flush()
+	}
+	f.w.opX(binary.OpCall, f.p.help(h))
+	if h.charges() {
+		f.reload()
+	}
+	if before {
+		f.w.instruction(in, f.p.function)
+	}
+}
+
+// flush brings the global with the fuel up to date, for what is called.
+func (f *function) flush() {
+	if !f.global {
+		f.w.opX(binary.OpLocalGet, f.fuel)
+		f.w.opX(binary.OpGlobalSet, f.p.fuel)
+	}
+}
+
+func (f *function) reload() {
+	if !f.global {
+		f.w.opX(binary.OpGlobalGet, f.p.fuel)
+		f.w.opX(binary.OpLocalSet, f.fuel)
+	}
+}
+
+// prologue charges for the function's first region and for its depth, and stops it when either is used up.
+func (f *function) prologue() {
+	first := f.regions.heads[0]
+	f.regions.heads = f.regions.heads[1:]
+	if f.depth > 0 {
+		f.w.opX(binary.OpGlobalGet, f.p.depth)
+		f.w.i64(f.depth)
+		f.w.op(opI64Sub)
+		f.w.opX(binary.OpLocalTee, f.scratch)
+		f.w.opX(binary.OpGlobalSet, f.p.depth)
+	}
+	f.w.opX(binary.OpGlobalGet, f.p.fuel)
+	f.w.i64(int64(first.cost))
+	f.w.op(opI64Sub)
+	f.w.opX(binary.OpLocalTee, f.fuel)
+	if f.global {
+		f.w.opX(binary.OpGlobalSet, f.p.fuel)
+		f.w.opX(binary.OpLocalGet, f.fuel)
+	}
+	if f.depth > 0 {
+		f.w.opX(binary.OpLocalGet, f.scratch)
+		f.w.op(opI64Or)
+	}
+	f.check(f.depth > 0)
+}
+
+// take leaves the fuel less a charge on the stack.
+func (f *function) take(cost int32) {
+	if f.global {
+		f.w.opX(binary.OpGlobalGet, f.p.fuel)
+	} else {
+		f.w.opX(binary.OpLocalGet, f.fuel)
+	}
+	f.w.i64(int64(cost))
+	f.w.op(opI64Sub)
+}
+
+// check yields when the number on the stack is below zero. The fuel is in its local as well.
+func (f *function) check(depth bool) {
+	f.w.i64(0)
+	f.w.op(opI64LtS)
+	f.w.op(binary.OpIf)
+	f.w.byte(blockEmpty)
+	f.w.opX(binary.OpLocalGet, f.fuel)
+	if depth {
+		f.w.opX(binary.OpLocalGet, f.scratch)
+	} else {
+		f.w.i64(0)
+	}
+	f.w.opX(binary.OpCall, f.p.yield)
+	if f.global {
+		f.w.opX(binary.OpGlobalSet, f.p.fuel)
+	} else {
+		f.w.opX(binary.OpLocalSet, f.fuel)
+	}
+	f.w.op(binary.OpEnd)
+}
+
+// charge writes what a region costs.
+func (f *function) charge(h *head) {
+	if h.cost == 0 {
+		return
+	}
+	f.take(h.cost)
+	switch {
+	case h.loop && f.global:
+		f.w.opX(binary.OpLocalTee, f.fuel)
+		f.w.opX(binary.OpGlobalSet, f.p.fuel)
+		f.w.opX(binary.OpLocalGet, f.fuel)
+		f.check(false)
+	case h.loop:
+		f.w.opX(binary.OpLocalTee, f.fuel)
+		f.check(false)
+	case f.global:
+		f.w.opX(binary.OpGlobalSet, f.p.fuel)
+	default:
+		f.w.opX(binary.OpLocalSet, f.fuel)
+	}
+}
+
+// epilogue is where all ways out of the function lead.
+func (f *function) epilogue() {
+	f.flush()
+	if f.depth > 0 {
+		f.w.opX(binary.OpGlobalGet, f.p.depth)
+		f.w.i64(f.depth)
+		f.w.op(opI64Add)
+		f.w.opX(binary.OpGlobalSet, f.p.depth)
+	}
+}
+
+// Positive canonical NaNs.
+const (
+	nan32 = 0x7fc00000
+	nan64 = 0x7ff8000000000000
+)
+
+// canonical replaces a NaN on the stack.
+func (f *function) canonical(l lane) {
+	t := f.temp[l]
+	f.w.opX(binary.OpLocalTee, t)
+	in := binary.Instruction{Value: nan64, High: nan64}
+	equal, choose := binary.Op(0x61), binary.OpSelect
+	switch l {
+	case laneF32:
+		in.Op, in.Value, equal = binary.OpF32Const, nan32, 0x5b
+	case laneF64:
+		in.Op = binary.OpF64Const
+	case laneF32x4:
+		in.Op, in.Value, in.High = binary.OpV128Const, nan32|nan32<<32, nan32|nan32<<32
+		equal, choose = binary.Vector+65, binary.Vector+82
+	default:
+		in.Op, equal, choose = binary.OpV128Const, binary.Vector+71, binary.Vector+82
+	}
+	f.w.instruction(&in, nil)
+	f.w.opX(binary.OpLocalGet, t)
+	f.w.opX(binary.OpLocalGet, t)
+	f.w.op(equal)
+	f.w.op(choose)
+}

@@ -1,0 +1,334 @@
+package rewriter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/wasmill/wasmill/host/sandbox/binary"
+)
+
+// plan is what is fixed of a module's rewriting before its code is written.
+type plan struct {
+	m       *binary.Module
+	o       Options
+	types   []binary.FuncType // that are added
+	imports uint32
+	yield   uint32 // index of the function
+	fuel    uint32 // index of the global
+	depth   uint32
+	helpers []helper // that are added, in the order of their first use
+}
+
+// Rewrite writes a module anew. It fails only for one that exports a name with Prefix.
+func Rewrite(m *binary.Module, o Options) (*Output, error) {
+	for _, e := range m.Exports {
+		if strings.HasPrefix(e.Name, Prefix) {
+			return nil, fmt.Errorf("it exports %.80q: names that begin with %s are reserved", e.Name, Prefix)
+		}
+	}
+	p := &plan{m: m, o: o, imports: uint32(len(m.Imports))}
+	p.yield = p.imports
+	p.fuel = uint32(m.Count(binary.KindGlobal))
+	p.depth = p.fuel + 1
+	out := &Output{Imports: p.imports, Functions: uint32(m.Count(binary.KindFunc))}
+	code := p.code(out)
+	w := &writer{b: make([]byte, 0, len(code)+len(code)/4)}
+	w.b = append(w.b, "\x00asm\x01\x00\x00\x00"...)
+	p.head(w)
+	w.section(9, p.elements)
+	if o.KeepData && m.HasDataCount {
+		w.section(12, func(w *writer) { w.u32(m.DataCount) })
+	}
+	if len(code) > 0 {
+		w.byte(10)
+		w.u32(uint32(len(code)))
+		w.b = append(w.b, code...)
+	}
+	if o.KeepData {
+		w.section(11, p.data)
+	}
+	out.Wasm = w.b
+	return out, nil
+}
+
+// function is a function's index in the rewritten module.
+func (p *plan) function(index uint32) uint32 {
+	if index < p.imports || p.o.Plain {
+		return index
+	}
+	return index + 1
+}
+
+// kindOf is the index of a type, which is added if it is not there.
+func (p *plan) kindOf(t binary.FuncType) uint32 {
+	for i := range p.types {
+		if p.types[i].Equal(t) {
+			return uint32(len(p.m.Types) + i)
+		}
+	}
+	p.types = append(p.types, t)
+	return uint32(len(p.m.Types) + len(p.types) - 1)
+}
+
+// help is the index of a helper, which is added if it is not there.
+func (p *plan) help(h helper) uint32 {
+	at := slices.Index(p.helpers, h)
+	if at < 0 {
+		at = len(p.helpers)
+		p.helpers = append(p.helpers, h)
+		p.kindOf(h.kind())
+	}
+	return p.yield + 1 + uint32(len(p.m.Funcs)+at)
+}
+
+var yieldType = binary.FuncType{Params: []binary.ValueType{binary.I64, binary.I64}, Results: []binary.ValueType{binary.I64}}
+
+// head writes the sections before the elements.
+func (p *plan) head(w *writer) {
+	yield := uint32(0)
+	if !p.o.Plain {
+		yield = p.kindOf(yieldType)
+	}
+	w.section(1, func(w *writer) {
+		if len(p.m.Types)+len(p.types) == 0 {
+			return
+		}
+		w.u32(uint32(len(p.m.Types) + len(p.types)))
+		for _, ts := range [][]binary.FuncType{p.m.Types, p.types} {
+			for _, t := range ts {
+				w.byte(0x60)
+				w.types(t.Params)
+				w.types(t.Results)
+			}
+		}
+	})
+	w.section(2, func(w *writer) { p.importSection(w, yield) })
+	w.section(3, p.functions)
+	w.section(4, p.tables)
+	w.section(5, p.memories)
+	w.section(6, p.globals)
+	w.section(7, p.exports)
+	if p.o.Plain && p.m.HasStart {
+		w.section(8, func(w *writer) { w.u32(p.m.Start) })
+	}
+}
+
+// importSection writes the functions first: that changes no index, for each kind counts by itself.
+func (p *plan) importSection(w *writer, yield uint32) {
+	n := len(p.m.Imports) + len(p.m.Foreign)
+	if !p.o.Plain {
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	w.u32(uint32(n))
+	function := func(module, name string, t uint32) {
+		w.name(module)
+		w.name(name)
+		w.byte(byte(binary.KindFunc))
+		w.u32(t)
+	}
+	for _, im := range p.m.Imports {
+		function(im.Module, im.Name, im.Type)
+	}
+	if !p.o.Plain {
+		function(Module, Yield, yield)
+	}
+	for i := range p.m.Foreign {
+		im := &p.m.Foreign[i]
+		w.name(im.Module)
+		w.name(im.Name)
+		w.byte(byte(im.Kind))
+		switch im.Kind {
+		case binary.KindTable:
+			w.byte(byte(im.Table.Type))
+			w.limits(im.Table.Limits)
+		case binary.KindMemory:
+			w.limits(im.Memory)
+		default:
+			w.global(im.Global)
+		}
+	}
+}
+
+func (w *writer) global(g binary.Global) {
+	w.byte(byte(g.Type))
+	if g.Mutable {
+		w.byte(1)
+		return
+	}
+	w.byte(0)
+}
+
+func (p *plan) functions(w *writer) {
+	n := len(p.m.Funcs) + len(p.helpers)
+	if n == 0 {
+		return
+	}
+	w.u32(uint32(n))
+	for _, t := range p.m.Funcs {
+		w.u32(t)
+	}
+	for _, h := range p.helpers {
+		w.u32(p.kindOf(h.kind()))
+	}
+}
+
+// clamp holds a maximum to a limit.
+func clamp(l binary.Limits, most uint32) binary.Limits {
+	if !l.HasMax || l.Max > most {
+		l.HasMax, l.Max = true, max(most, l.Min)
+	}
+	return l
+}
+
+func (p *plan) tables(w *writer) {
+	if len(p.m.Tables) == 0 {
+		return
+	}
+	w.u32(uint32(len(p.m.Tables)))
+	for _, t := range p.m.Tables {
+		w.byte(byte(t.Type))
+		if !p.o.Plain {
+			t.Limits = clamp(t.Limits, p.o.MaxTable)
+		}
+		w.limits(t.Limits)
+	}
+}
+
+func (p *plan) memories(w *writer) {
+	if len(p.m.Memories) == 0 {
+		return
+	}
+	w.u32(uint32(len(p.m.Memories)))
+	for _, l := range p.m.Memories {
+		if !p.o.Plain {
+			l = clamp(l, p.o.MaxPages)
+		}
+		w.limits(l)
+	}
+}
+
+func (p *plan) globals(w *writer) {
+	n := len(p.m.Globals)
+	if !p.o.Plain {
+		n += 2
+	}
+	if n == 0 {
+		return
+	}
+	w.u32(uint32(n))
+	for i, g := range p.m.Globals {
+		w.global(g)
+		w.constant(&p.m.Inits[i], p.function)
+	}
+	if p.o.Plain {
+		return
+	}
+	for range 2 {
+		w.global(binary.Global{Type: binary.I64, Mutable: true})
+		w.i64(0)
+		w.op(binary.OpEnd)
+	}
+}
+
+func (p *plan) exports(w *writer) {
+	var list writer
+	n := uint32(0)
+	add := func(name string, kind binary.Kind, index uint32) {
+		list.name(name)
+		list.byte(byte(kind))
+		list.u32(index)
+		n++
+	}
+	for _, e := range p.m.Exports {
+		index := e.Index
+		if e.Kind == binary.KindFunc {
+			index = p.function(index)
+		}
+		add(e.Name, e.Kind, index)
+	}
+	if !p.o.Plain {
+		first := p.m.Count(binary.KindGlobal) - len(p.m.Globals)
+		for i, g := range p.m.Globals {
+			if g.Mutable {
+				add(Global(i), binary.KindGlobal, uint32(first+i))
+			}
+		}
+		if p.m.HasStart {
+			add(Start, binary.KindFunc, p.function(p.m.Start))
+		}
+		add(Fuel, binary.KindGlobal, p.fuel)
+		add(Depth, binary.KindGlobal, p.depth)
+	}
+	if n > 0 {
+		w.u32(n)
+		w.b = append(w.b, list.b...)
+	}
+}
+
+func (p *plan) elements(w *writer) {
+	if len(p.m.Elements) == 0 {
+		return
+	}
+	w.u32(uint32(len(p.m.Elements)))
+	for i := range p.m.Elements {
+		p.element(w, &p.m.Elements[i])
+	}
+}
+
+// element writes a segment in one of the forms of the format: 4 says expressions, 1 not active, 2 an explicit table or
+// declarative.
+func (p *plan) element(w *writer, e *binary.Element) {
+	flag := uint32(0)
+	if e.Exprs != nil {
+		flag = 4
+	}
+	switch {
+	case e.Mode == binary.Passive:
+		flag |= 1
+	case e.Mode == binary.Declarative:
+		flag |= 3
+	case e.Table != 0 || e.Type != binary.FuncRef:
+		flag |= 2
+	}
+	w.u32(flag)
+	if e.Mode == binary.Active {
+		if flag&2 != 0 {
+			w.u32(e.Table)
+		}
+		w.constant(&e.Offset, p.function)
+	}
+	if flag&3 != 0 {
+		if flag&4 != 0 {
+			w.byte(byte(e.Type))
+		} else {
+			w.byte(0)
+		}
+	}
+	w.u32(uint32(len(e.Funcs) + len(e.Exprs)))
+	for _, f := range e.Funcs {
+		w.u32(p.function(f))
+	}
+	for i := range e.Exprs {
+		w.constant(&e.Exprs[i], p.function)
+	}
+}
+
+func (p *plan) data(w *writer) {
+	if len(p.m.Data) == 0 {
+		return
+	}
+	w.u32(uint32(len(p.m.Data)))
+	for i := range p.m.Data {
+		d := &p.m.Data[i]
+		w.u32(uint32(d.Mode))
+		if d.Mode == binary.Active {
+			w.constant(&d.Offset, p.function)
+		}
+		w.u32(uint32(len(d.Bytes)))
+		w.b = append(w.b, d.Bytes...)
+	}
+}
