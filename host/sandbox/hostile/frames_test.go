@@ -1,0 +1,108 @@
+package hostile
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/sandbox"
+	w "github.com/wasmill/wasmill/host/sandbox/wasmtest"
+)
+
+// frameAttacks recurse with frames as large as code can make them, as deep as may be. A compiler's frame has a slot for
+// each value that is alive across the call, for each local at each loop and join that changes it, and for the values of
+// blocks and calls; the room for all frames is fixed, and where it ends differs by engine. So the count of depth must end
+// the guest before that, everywhere at the same call.
+var frameAttacks = []attack{
+	{id: "F1", name: "live values", cpu: 3, rss: 200, onEach: true, each: frames(func(give func(string, *module)) {
+		for _, n := range []int{100, 300, 500, 680, 5_000, 30_000} {
+			m := transform()
+			recursive(m, "", "", "", repeat(w.Const(0)+"\xfd\x00\x00\x00", n)+w.Call(5)+repeat("\xfd\x51", n-1)+"\xfd\x53"+w.Drop)
+			give(fmt.Sprint(n, " vectors"), m)
+		}
+		long := transform()
+		recursive(long, "", "", groups(run(3_000, i64)), spread(3_000, 60_000))
+		give("60,000 instructions over 3,000 locals", long)
+	})},
+	{id: "F2", name: "loops over locals", cpu: 6, rss: 300, onEach: true, long: true, each: frames(func(give func(string, *module)) {
+		for _, shape := range [][2]int{{50, 2_000}, {200, 400}, {10, 5_000}, {900, 100}} {
+			m := transform()
+			m.memories[0] = "\x00\x08"
+			recursive(m, "", "", groups(run(uint32(shape[1]), v128)), around(w.Loop, shape[0], shape[1], "", w.Get(0)+"\xfd\x53"+brIf0))
+			give(fmt.Sprint(shape[0], " loops over ", shape[1], " vectors"), m)
+		}
+	})},
+	{id: "F3", name: "ifs and blocks over locals", cpu: 6, rss: 300, onEach: true, long: true, each: frames(func(give func(string, *module)) {
+		for _, shape := range [][2]int{{48, 2_000}, {240, 400}, {900, 100}} {
+			ifs, blocks := transform(), transform()
+			recursive(ifs, "", "", groups(run(uint32(shape[1]), v128)), around(w.Const(1)+ifThen, shape[0], shape[1], "", ""))
+			recursive(blocks, "", "", groups(run(uint32(shape[1]), v128)), around(block+w.Get(0)+"\xfd\x53"+brIf0, shape[0], shape[1], "", ""))
+			give(fmt.Sprint(shape[0], " ifs over ", shape[1], " vectors"), ifs)
+			give(fmt.Sprint(shape[0], " blocks over ", shape[1], " vectors"), blocks)
+		}
+	})},
+	{id: "F4", name: "values of calls and blocks", cpu: 6, rss: 300, onEach: true, long: true, each: frames(func(give func(string, *module)) {
+		hundred := repeat(v128, 100)
+		for _, n := range []int{5, 100, 400} {
+			m := transform()
+			recursive(m, "", "", "", repeat(w.Call(6), n)+w.Call(5)+repeat(w.Call(7), n))
+			m.def("", hundred, "", repeat(w.Const(0)+"\xfd\x00\x00\x00", 100))
+			m.def(hundred, "", "", "")
+			give(fmt.Sprint(n, " calls with a hundred results, all alive"), m)
+		}
+		wide := transform()
+		var all strings.Builder
+		for i := range uint32(100) {
+			all.WriteString(w.Get(i))
+		}
+		wide.batch.code = repeat(minusThrees, 100) + w.Call(5) + repeat(w.Drop, 100) + w.Const(0)
+		wide.def(hundred, hundred, "", all.String()+all.String()+w.Call(5)+repeat("\xfd\x51", 100))
+		give("a hundred vectors in and out", wide)
+		for _, n := range []int{50, 400} {
+			m := transform()
+			kind := w.S32(int32(m.typ(hundred, hundred)))
+			turn := w.Const(0) + brIf0 + repeat(w.Call(7)+w.Call(6), 1)
+			recursive(m, "", "", "", w.Call(6)+repeat("\x03"+kind, n)+w.Call(7)+w.Call(5)+w.Call(6)+repeat(turn+w.End, n)+w.Call(7))
+			m.def("", hundred, "", repeat(w.Const(0)+"\xfd\x00\x00\x00", 100))
+			m.def(hundred, "", "", "")
+			give(fmt.Sprint(n, " loops of a hundred values"), m)
+		}
+	})},
+}
+
+// frames are recursions that must end by the count of depth.
+func frames(make func(give func(string, *module))) func(func(variant) bool) {
+	deepest := sandbox.Limits{Depth: sandbox.MaxDepth, FuelCall: 1 << 40}
+	return func(yield func(variant) bool) {
+		more := true
+		make(func(name string, m *module) {
+			more = more && yield(variant{name: name, wasm: m.bytes(), limits: deepest, want: trapped(abi.TrapDepth, "limits.depth")})
+		})
+	}
+}
+
+// recursive makes the batch call function 5, whose code is given.
+func recursive(m *module, params, results, locals, code string) {
+	m.batch.code = w.Call(5) + w.Const(0)
+	m.def(params, results, locals, code)
+}
+
+// around is a call of function 5 inside of many blocks, between code that changes all locals, and again after it.
+func around(open string, n, locals int, before, last string) string {
+	var change strings.Builder
+	for i := range uint32(locals) {
+		change.WriteString(w.Get(i) + w.Get((i+1)%uint32(locals)) + "\xfd\x51" + set(i))
+	}
+	load := w.Const(0) + "\xfd\x00\x00\x00" + set(0)
+	return load + repeat(before+open, n) + change.String() + w.Call(5) + change.String() + repeat(last+w.End, n) + change.String() + w.Get(uint32(locals-1)) + "\xfd\x53" + w.Drop
+}
+
+// spread is about n instructions over i64 locals, around a call of function 5.
+func spread(locals, n int) string {
+	var half strings.Builder
+	for i := range n / 8 {
+		at := uint32(i % locals)
+		half.WriteString(w.Get(at) + i64const(3) + "\x7c" + set(at))
+	}
+	return half.String() + w.Call(5) + half.String()
+}

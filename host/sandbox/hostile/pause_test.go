@@ -1,0 +1,207 @@
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/sandbox"
+	"github.com/wasmill/wasmill/host/sandbox/binary"
+	"github.com/wasmill/wasmill/host/sandbox/rewriter"
+	w "github.com/wasmill/wasmill/host/sandbox/wasmtest"
+)
+
+// sliceOfFuel is what the guests of these tests get at a time, as those of the sandbox do.
+const sliceOfFuel = 1_000_000
+
+// spinners are modules that never return from a batch.
+func spinners() map[string]*module {
+	c := w.Const
+	large := func(m *module) *module {
+		m.memories[0] = "\x00" + w.U32(1024)
+		return m
+	}
+	table := func(code string) *module {
+		m := batching("", "\xd0\x70"+c(65_520)+"\xfc\x0f\x00"+w.Drop+forever(code))
+		m.tables = []string{funcref + "\x00\x10"}
+		return m
+	}
+	long := batching(groups(run(1, i32)), forever(repeat(w.Get(2)+c(1)+w.Add+set(2), 120_000)))
+	tree := transform()
+	for i := range 40 {
+		code := ""
+		if i > 0 {
+			code = repeat(w.Call(tree.next-1), 2)
+		}
+		tree.def("", "", "", code)
+	}
+	tree.batch.code = w.Call(tree.next-1) + c(0)
+	passive := large(batching("", forever(c(0)+c(0)+c(4<<20)+"\xfc\x08\x00\x00")))
+	passive.data, passive.dataCount = []string{"\x01" + w.Name(repeat("x", 4<<20))}, true
+	return map[string]*module{
+		"a loop":               batching("", forever("")),
+		"a function of 1 MB":   long,
+		"a tree of calls":      tree,
+		"memory.fill":          large(batching("", forever(c(0)+c(7)+c(64<<20)+fillMemory))),
+		"memory.copy up":       large(batching("", forever(c(0)+c(1)+c(64<<20-1)+copyMemory))),
+		"memory.copy down":     large(batching("", forever(c(1)+c(0)+c(64<<20-1)+copyMemory))),
+		"memory.init":          passive,
+		"table.fill":           table(c(0) + "\xd0\x70" + c(65_536) + "\xfc\x11\x00"),
+		"table.copy":           table(c(0) + c(0) + c(65_536) + "\xfc\x0e\x00\x00"),
+		"memory.grow, failing": batching("", forever(c(-1)+w.Grow+w.Drop)),
+		"table.grow, failing":  table("\xd0\x70" + c(-1) + "\xfc\x0f\x00" + w.Drop),
+		"ref.func":             batching("", forever(repeat("\xd2\x02"+w.Drop, 10_000))),
+	}
+}
+
+// errEnough ends a guest from inside of yield.
+type errEnough struct{}
+
+func (errEnough) Error() string { return "enough" }
+
+// watched is what a guest's yields tell.
+type watched struct {
+	yields int
+	most   int64 // fuel that was used beyond a slice
+	filled int   // bytes of a fill between two yields, the most
+	last   int
+}
+
+// watch runs a rewritten module on an engine of its own, whose yield counts, and stops it after so many of them.
+func watch(t *testing.T, m *module, yields int) watched {
+	t.Helper()
+	form, err := binary.Parse(m.bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := rewriter.Rewrite(form, rewriter.Options{MaxPages: 1024, MaxTable: binary.MaxTable, KeepData: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	rt := wazero.NewRuntime(ctx)
+	defer rt.Close(ctx)
+	var seen watched
+	host := rt.NewHostModuleBuilder(rewriter.Module).NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, mod api.Module, stack []uint64) {
+		seen.yield(mod, stack)
+		if seen.yields == yields {
+			panic(errEnough{})
+		}
+	}), []api.ValueType{api.ValueTypeI64, api.ValueTypeI64}, []api.ValueType{api.ValueTypeI64}).Export(rewriter.Yield)
+	if _, err := host.Instantiate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	none := func(name string) {
+		nothing := api.GoModuleFunc(func(context.Context, api.Module, []uint64) {})
+		three := []api.ValueType{api.ValueTypeI32, api.ValueTypeI32, api.ValueTypeI32}
+		b := rt.NewHostModuleBuilder(name)
+		b.NewFunctionBuilder().WithGoModuleFunction(nothing, three, nil).Export("emit")
+		b.NewFunctionBuilder().WithGoModuleFunction(nothing, three, nil).Export("log")
+		if _, err := b.Instantiate(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	none("wasmill_1")
+	mod, err := rt.Instantiate(ctx, out.Wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod.ExportedGlobal(rewriter.Fuel).(api.MutableGlobal).Set(sliceOfFuel)
+	mod.ExportedGlobal(rewriter.Depth).(api.MutableGlobal).Set(1000)
+	if _, err := mod.ExportedFunction("wasmill_batch").Call(ctx, 0, 0); err == nil {
+		t.Fatal("it returned")
+	}
+	return seen
+}
+
+// yield looks at how far a guest has come since the last time, and gives it the rest of another slice.
+func (s *watched) yield(mod api.Module, stack []uint64) {
+	left := int64(stack[0])
+	s.yields++
+	s.most = max(s.most, -left)
+	memory, _ := mod.Memory().Read(0, mod.Memory().Size())
+	at := 0
+	for at < len(memory) && memory[at] == 7 {
+		at += 1 << 16
+	}
+	if at > s.last {
+		s.filled = max(s.filled, at-s.last)
+	}
+	s.last = at
+	for left < 0 {
+		left += sliceOfFuel
+	}
+	stack[0] = uint64(left)
+}
+
+// TestYieldsComeOften shows in fuel and bytes, not in time, how long a guest can keep the processor to itself: a slice and
+// what one region or one piece of bulk work costs, which is less than another slice.
+func TestYieldsComeOften(t *testing.T) {
+	for name, m := range spinners() {
+		t.Run(name, func(t *testing.T) {
+			const yields = 50
+			seen := watch(t, m, yields)
+			if seen.yields != yields || seen.most >= sliceOfFuel {
+				t.Errorf("%d yields, %d fuel over a slice", seen.yields, seen.most)
+			}
+			if most := (sliceOfFuel + sliceOfFuel/4) * 8; name == "memory.fill" && (seen.filled == 0 || seen.filled > most) {
+				t.Errorf("%d bytes were filled between two yields, at most %d may be", seen.filled, most)
+			}
+		})
+	}
+}
+
+// BenchmarkCollectorPause tells the longest that one run of Go's garbage collector takes while a guest spins.
+func BenchmarkCollectorPause(b *testing.B) {
+	e, err := sandbox.New(sandbox.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close(b.Context())
+	for name, m := range spinners() {
+		b.Run(name, func(b *testing.B) {
+			var stop atomic.Bool
+			ended := make(chan string)
+			v := variant{wasm: m.bytes()}
+			go func() {
+				last := ""
+				for !stop.Load() {
+					last = spin(b.Context(), e, &v)
+				}
+				ended <- last
+			}()
+			longest, sum := time.Duration(0), time.Duration(0)
+			n := 0
+			for b.Loop() {
+				begin := time.Now()
+				runtime.GC()
+				took := time.Since(begin)
+				longest, sum = max(longest, took), sum+took
+				n++
+			}
+			stop.Store(true)
+			if last := <-ended; last != "" {
+				b.Error(last)
+			}
+			b.ReportMetric(float64(longest.Microseconds())/1000, "ms-longest")
+			b.ReportMetric(float64(sum.Microseconds())/1000/float64(n), "ms/op")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// spin runs a guest until its fuel is used up.
+func spin(ctx context.Context, e sandbox.Engine, v *variant) string {
+	v.limits.FuelCall = 2_000_000_000
+	if o := v.run(ctx, e); o.Trap != abi.TrapFuel {
+		return fmt.Sprintf("%s %s %s", o.At, o.Trap, o.Error)
+	}
+	return ""
+}
