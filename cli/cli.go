@@ -92,6 +92,7 @@ func commands(e *Env) []*ucli.Command {
 		completionCommand(e),
 		completeCommand(e),
 		checkCommand(e),
+		benchCommand(e),
 		compileCommand(e),
 	}
 }

@@ -28,8 +28,11 @@ const checkName = "__check"
 
 // checkFlags are those of the check, in the child process as well.
 func checkFlags() []ucli.Flag {
-	return append(compileFlags(), outputFlag(),
-		&ucli.StringFlag{Name: "config", Value: "{}", Usage: "the transform's config, a JSON `OBJECT`, or @FILE"})
+	return append(compileFlags(), outputFlag(), configFlag())
+}
+
+func configFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "config", Value: "{}", Usage: "the transform's config, a JSON `OBJECT`, or @FILE"}
 }
 
 func checkCommand(e *Env) *ucli.Command {
@@ -39,8 +42,12 @@ func checkCommand(e *Env) *ucli.Command {
 	}
 }
 
-// checkApart runs the check in a child process: a module that does not return cannot be stopped in any other way.
-func (e *Env) checkApart(c *ucli.Context) error {
+// checkApart runs the check in a child process.
+func (e *Env) checkApart(c *ucli.Context) error { return e.runApart(c, checkName) }
+
+// runApart runs a hidden verb on the module in a child process, which can be stopped whatever it does. Besides the flags
+// that all such verbs have it takes more of them.
+func (e *Env) runApart(c *ucli.Context, verb string, more ...string) error {
 	if c.NArg() != 1 {
 		return usagef(c, "one module, not %d arguments", c.NArg())
 	}
@@ -53,8 +60,9 @@ func (e *Env) checkApart(c *ucli.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, checkName, "--output", c.String("output"), "--config", c.String("config"),
-		"--cache", c.String("cache"), "--compile-here="+strconv.FormatBool(c.Bool("compile-here")), "--", c.Args().First())
+	args := append([]string{verb, "--output", c.String("output"), "--config", c.String("config"), "--cache", c.String("cache"),
+		"--compile-here=" + strconv.FormatBool(c.Bool("compile-here"))}, more...)
+	cmd := exec.CommandContext(ctx, program, append(args, "--", c.Args().First())...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr
 	err = cmd.Run()

@@ -24,6 +24,8 @@ type outcome struct {
 	letters int64
 	ports   [abi.MaxPorts]int64
 	failed  string // "" when it came to its end
+	used    sandbox.Usage
+	highest float64 // the largest share that a call used of its fuel
 	trap    abi.TrapName
 	alloc   bool // it gave no memory for a frame
 	atEnd   bool // it failed in the last frame
@@ -40,8 +42,9 @@ func (o *outcome) counts(in int) string {
 // lane is one run of one input.
 type lane struct {
 	outcome
-	hash xxh3.Hasher
-	one  abi.RecordDigest
+	limits *sandbox.Limits
+	hash   xxh3.Hasher
+	one    abi.RecordDigest
 }
 
 // failRecord is the guest's word that it cannot process a record.
@@ -50,13 +53,13 @@ type failRecord struct{ reason string }
 func (f *failRecord) Error() string { return f.reason }
 
 // run feeds the input through a fresh instance, chunk by chunk, and ends the lane.
-func (in *input) run(ctx context.Context, p sandbox.Program) (out outcome, err error) {
+func (in *input) run(ctx context.Context, p sandbox.Program, limits *sandbox.Limits) (out outcome, err error) {
 	inst, err := p.New(ctx, sandbox.Lane{Seed: trialSeed, Time: trialTime})
 	if err != nil {
 		return out, err
 	}
 	defer func() { err = errors.Join(err, inst.Close(ctx)) }()
-	l := &lane{}
+	l := &lane{limits: limits}
 	chunk := uint32(0)
 	for from := 0; from < len(in.records) && l.failed == ""; chunk++ {
 		to := in.chunk(from)
@@ -71,7 +74,7 @@ func (in *input) run(ctx context.Context, p sandbox.Program) (out outcome, err e
 		}
 		l.atEnd = l.failed != ""
 	}
-	l.digest = l.hash.Sum128().Bytes()
+	l.digest, l.used = l.hash.Sum128().Bytes(), inst.Usage()
 	return l.outcome, nil
 }
 
@@ -97,10 +100,11 @@ func (l *lane) call(ctx context.Context, inst sandbox.Instance, chunk uint32, fl
 	if flags&abi.FlagLast != 0 {
 		n = abi.MaxChunkRecords
 	}
-	h := abi.FrameHeader{
-		Flags: flags, BatchTime: trialTime, Seed: trialSeed, Chunk: chunk, Fuel: abi.DefaultFuelCall + n*abi.DefaultFuelChunk,
-	}
+	h := abi.FrameHeader{Flags: flags, BatchTime: trialTime, Seed: trialSeed, Chunk: chunk}
+	before := inst.Usage().Fuel
 	err := inst.Call(ctx, sandbox.Call{Header: h, Records: recs, NFields: nfields}, l.emit)
+	budget := float64(l.limits.FuelCall) + float64(n)*float64(l.limits.FuelRecord)
+	l.highest = max(l.highest, float64(inst.Usage().Fuel-before)/budget)
 	var failure *sandbox.Failure
 	var fail *failRecord
 	switch {

@@ -1,8 +1,11 @@
 // Package trial tries a module out before a job depends on it: it starts the module, feeds it records of every kind that
 // a job could, twice and on two engines, and says what does not hold of a transform that can be replayed.
 //
+// It also measures what a module takes: time, fuel and bytes a record.
+//
 // It knows modules and frames alone: no job, no batch, no files. What it finds is a report, never an error; an error is a
-// module that cannot be loaded or started, or the host's own trouble. A module that does not return holds it up for ever.
+// module that cannot be loaded or started, or the host's own trouble. A module that does not return is ended by its fuel,
+// of which it has enough for minutes on an interpreter.
 package trial
 
 import (
@@ -54,6 +57,29 @@ type Options struct {
 	Limits sandbox.Limits
 }
 
+// limits fills in the limits of a job that says nothing.
+func (o *Options) limits() sandbox.Limits {
+	l := o.Limits
+	fill := func(at *int64, otherwise int64) {
+		if *at == 0 {
+			*at = otherwise
+		}
+	}
+	fill(&l.Memory, sandbox.DefaultMemory)
+	fill(&l.Output, abi.DefaultOutput)
+	fill(&l.Log, sandbox.DefaultLog)
+	if l.FuelCall == 0 {
+		l.FuelCall = abi.DefaultFuelCall
+	}
+	if l.FuelRecord == 0 {
+		l.FuelRecord = abi.DefaultFuelChunk
+	}
+	if l.Depth == 0 {
+		l.Depth = sandbox.DefaultDepth
+	}
+	return l
+}
+
 // subject is the module on one engine.
 type subject struct {
 	kind    string
@@ -100,6 +126,7 @@ func Run(ctx context.Context, first, second sandbox.Engine, b sandbox.Binary, o 
 		}
 		subjects = append(subjects, s)
 	}
+	o.Limits = o.limits()
 	r := &Report{Info: subjects[0].module.Info()}
 	r.add("starts", Pass, "on %s and %s", subjects[0].kind, subjects[2].kind)
 	r.manifest()
@@ -108,7 +135,7 @@ func Run(ctx context.Context, first, second sandbox.Engine, b sandbox.Binary, o 
 	inputs := allInputs(r.Info.Manifest)
 	for i, s := range subjects {
 		for k := range inputs {
-			out, err := inputs[k].run(ctx, s.program)
+			out, err := inputs[k].run(ctx, s.program, &o.Limits)
 			if err != nil {
 				return nil, err
 			}
@@ -116,7 +143,7 @@ func Run(ctx context.Context, first, second sandbox.Engine, b sandbox.Binary, o 
 		}
 	}
 	for k := range inputs {
-		if err := r.takes(ctx, subjects[0].program, &inputs[k], &runs[0][k]); err != nil {
+		if err := r.takes(ctx, subjects[0].program, &o.Limits, &inputs[k], &runs[0][k]); err != nil {
 			return nil, err
 		}
 	}
@@ -125,6 +152,10 @@ func Run(ctx context.Context, first, second sandbox.Engine, b sandbox.Binary, o 
 	r.alike("runs alike twice", inputs, runs[0], runs[1])
 	r.alike("runs alike on "+subjects[0].kind+" and "+subjects[2].kind, inputs, runs[0], runs[2])
 	r.ports(runs[0])
+	r.uses(runs[0], &o.Limits)
+	if err := r.depth(ctx, subjects[0], inputs, runs[0], o); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -155,7 +186,7 @@ func (r *Report) images(s []*subject) {
 const maxSingles = 8
 
 // takes judges how the module took an input. What it failed on as a whole is tried again, record by record.
-func (r *Report) takes(ctx context.Context, p sandbox.Program, in *input, out *outcome) error {
+func (r *Report) takes(ctx context.Context, p sandbox.Program, limits *sandbox.Limits, in *input, out *outcome) error {
 	name := "takes " + in.name
 	if out.failed == "" {
 		r.add(name, Pass, "%s", out.counts(len(in.records)))
@@ -167,7 +198,7 @@ func (r *Report) takes(ctx context.Context, p sandbox.Program, in *input, out *o
 		if !in.few || len(bad) == maxSingles {
 			break
 		}
-		one, err := in.only(i).run(ctx, p)
+		one, err := in.only(i).run(ctx, p, limits)
 		if err != nil {
 			return err
 		}
@@ -233,18 +264,30 @@ func (r *Report) ends(inputs []input, runs []outcome) {
 	r.add(name, Pass, "%d times", reached)
 }
 
+// alike compares two runs: what came out, and what it took where the run came to its end.
 func (r *Report) alike(name string, inputs []input, a, b []outcome) {
-	var differ []string
+	other := map[string][]string{}
 	for i := range a {
-		if a[i].digest != b[i].digest || a[i].failed != b[i].failed {
-			differ = append(differ, inputs[i].name)
+		x, y := &a[i], &b[i]
+		what := ""
+		switch {
+		case x.digest != y.digest || x.failed != y.failed:
+			what = "output"
+		case x.failed != "":
+		case x.used.Fuel != y.used.Fuel:
+			what = "fuel"
+		case x.used.Memory != y.used.Memory:
+			what = "memory"
+		}
+		other[what] = append(other[what], inputs[i].name)
+	}
+	for _, what := range []string{"output", "fuel", "memory"} {
+		if differ := other[what]; len(differ) > 0 {
+			r.add(name, Fail, "other %s for %s: no batch of it could be proven", what, strings.Join(differ, ", "))
+			return
 		}
 	}
-	if len(differ) > 0 {
-		r.add(name, Fail, "other output for %s: no batch of it could be proven", strings.Join(differ, ", "))
-		return
-	}
-	r.add(name, Pass, "%d inputs", len(inputs))
+	r.add(name, Pass, "%d inputs: the same output, fuel and memory", len(inputs))
 }
 
 // ports says what came out where.

@@ -31,7 +31,7 @@ func engines(t *testing.T) (compiler, interpreter sandbox.Engine) {
 	return out[0], out[1]
 }
 
-// slow or endless guests of the kit, which a trial has no power over.
+// slow or endless guests of the kit, which use up fuel that is enough for minutes.
 func endless(name string) bool {
 	return strings.HasSuffix(name, "-loop") || name == "log-million" || name == "end-depth" || strings.Contains(name, "16m") || name == "log-flood"
 }
@@ -110,7 +110,9 @@ func TestChecks(t *testing.T) {
 	}{
 		{"echo", "takes many records", Pass, "3000 in, 3000 out"},
 		{"echo", "ends a lane", Pass, "8 times"},
-		{"echo", "runs alike twice", Pass, "8 inputs"},
+		{"echo", "runs alike twice", Pass, "8 inputs: the same output, fuel and memory"},
+		{"echo", "nests its calls", Pass, "no deeper than 16 of 1000"},
+		{"echo", "keeps away from its limits", Pass, "of the fuel of a call"},
 		{"echo", "gives output", Pass, "out 3114"},
 		{"virtual", "runs alike twice", Pass, "8 inputs"}, // looks at the clock and at chance, which are pinned
 		{"silent", "gives output", Warn, "out 0"},
@@ -155,6 +157,80 @@ func TestAlikeFindsWhatDiffers(t *testing.T) {
 		if r.OK() || !strings.Contains(r.Checks[0].Detail, "two") || strings.Contains(r.Checks[0].Detail, "one") {
 			t.Errorf("the report is %v", r.Checks)
 		}
+	}
+}
+
+// TestAlikeCountsFuelAndMemory, but only of runs that came to their end: of others they are not exact.
+func TestAlikeCountsFuelAndMemory(t *testing.T) {
+	inputs := []input{{name: "one"}}
+	base := sandbox.Usage{Calls: 1, Fuel: 10, Memory: 65536}
+	for _, tt := range []struct {
+		used   sandbox.Usage
+		failed string
+		want   string
+	}{
+		{sandbox.Usage{Fuel: 11, Memory: 65536}, "", "other fuel for one"},
+		{sandbox.Usage{Fuel: 10, Memory: 131072}, "", "other memory for one"},
+		{sandbox.Usage{Fuel: 11, Memory: 65536}, "trap fuel", ""},
+	} {
+		r := &Report{}
+		r.alike("alike", inputs, []outcome{{used: base, failed: tt.failed}}, []outcome{{used: tt.used, failed: tt.failed}})
+		if r.OK() != (tt.want == "") || !strings.Contains(r.Checks[0].Detail, tt.want) {
+			t.Errorf("%+v: %v", tt.used, r.Checks)
+		}
+	}
+}
+
+// TestUsesWarns of what comes near to a limit.
+func TestUsesWarns(t *testing.T) {
+	l := (&Options{}).limits()
+	for _, tt := range []struct {
+		out  outcome
+		want Outcome
+	}{
+		{outcome{highest: 0.4, used: sandbox.Usage{Memory: l.Memory / 4, Output: 1}}, Pass},
+		{outcome{highest: 0.6}, Warn},
+		{outcome{used: sandbox.Usage{Memory: l.Memory/2 + 1}}, Warn},
+		{outcome{used: sandbox.Usage{Output: l.Output}}, Warn},
+	} {
+		r := &Report{}
+		r.uses([]outcome{{}, tt.out}, &l)
+		if r.Checks[0].Outcome != tt.want {
+			t.Errorf("%+v: %v", tt.out, r.Checks)
+		}
+	}
+}
+
+// TestEndlessGuestsEnd gives guests that do not return little fuel: a trial of them comes to its end, and says why.
+func TestEndlessGuestsEnd(t *testing.T) {
+	compiler, interpreter := engines(t)
+	cases, err := kit.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := 0
+	for i := range cases {
+		c := &cases[i]
+		if !strings.HasSuffix(c.Name, "-loop") {
+			continue
+		}
+		little := sandbox.Limits{FuelCall: 10_000, FuelRecord: 10}
+		r, err := Run(t.Context(), compiler, interpreter, sandbox.Binary{Name: c.Name, Wasm: c.Wasm, Sidecar: c.Sidecar}, Options{Config: []byte("{}"), Limits: little})
+		var f *fault.Error
+		switch {
+		case strings.HasPrefix(c.Name, "start-"):
+			if !errors.As(err, &f) || f.ErrCode != sandbox.CodeStart {
+				t.Errorf("%s: %v", c.Name, err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", c.Name, err)
+		case r.OK():
+			t.Errorf("%s: no check fails: %v", c.Name, r.Checks)
+		}
+		ended++
+	}
+	if ended < 4 {
+		t.Errorf("%d endless guests", ended)
 	}
 }
 
