@@ -1,6 +1,9 @@
 package binary
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Effects says what the code of a module can change besides its memory and its numeric globals.
 type Effects struct {
@@ -17,10 +20,19 @@ type checker struct {
 	m      *Module
 	code   *Code
 	locals uint64 // parameters included
-	// open are the kinds of the open blocks, the function's own first.
-	open    []Op
+	// open are the open blocks, the function's own first.
+	open    []openBlock
 	loops   uint64
-	targets int
+	merged  uint64 // see MaxMerged
+	targets int    // of the function's br_tables
+	all     int    // of the module's
+}
+
+// openBlock is a block whose end was not read yet.
+type openBlock struct {
+	op   Op
+	sets uint64 // of locals inside
+	join bool   // a branch names it, so paths meet at its end
 }
 
 // checkBodies reads all code. An error names the function.
@@ -47,17 +59,24 @@ func (c *checker) body(i int) *Error {
 	for _, l := range b.Locals {
 		c.locals += uint64(l.Count)
 	}
-	c.open, c.loops, c.targets = append(c.open[:0], OpBlock), 0, 0
+	c.open, c.loops, c.merged, c.targets = append(c.open[:0], openBlock{op: OpBlock}), 0, 0, 0
+	t := &c.m.Types[c.m.Funcs[i]]
+	b.Slots, b.Vectors = int(c.locals)+len(t.Results), vectors(t.Params) || vectors(t.Results)
+	for _, l := range b.Locals {
+		b.Vectors = b.Vectors || l.Type == V128
+	}
 	for c.code.Next() {
 		b.Instructions++
 		c.instruction(&c.code.In)
 		if c.code.r.err != nil {
 			break
 		}
+		c.values(b, &c.code.In)
 	}
 	if len(c.open) > 0 {
 		c.fail(Malformed, "it ends inside a block")
 	}
+	b.Slots += int(c.merged)
 	return c.code.Err()
 }
 
@@ -74,22 +93,22 @@ func (c *checker) instruction(in *Instruction) {
 		return
 	}
 	switch in.Op {
-	case OpLocalGet, OpLocalSet, OpLocalTee:
+	case OpLocalGet:
 		c.index(in.X, c.locals, "local")
+	case OpLocalSet, OpLocalTee:
+		c.index(in.X, c.locals, "local")
+		c.open[len(c.open)-1].sets++
 	case OpBlock, OpLoop, OpIf:
 		c.enter(in)
 	case OpElse:
-		if c.open[len(c.open)-1] != OpIf {
+		if c.open[len(c.open)-1].op != OpIf {
 			c.fail(Malformed, "an else without an if")
 		}
-		c.open[len(c.open)-1] = OpElse
+		c.open[len(c.open)-1].op = OpElse
 	case OpEnd:
-		if c.open[len(c.open)-1] == OpLoop {
-			c.loops--
-		}
-		c.open = c.open[:len(c.open)-1]
+		c.leave()
 	case OpBr, OpBrIf:
-		c.index(in.X, uint64(len(c.open)), "label")
+		c.label(in.X)
 	case OpBrTable:
 		c.table(in)
 	case OpCall:
@@ -115,7 +134,7 @@ func (c *checker) enter(in *Instruction) {
 	if len(c.open) > MaxNesting {
 		c.fail(TooLarge, "more than %d nested blocks", MaxNesting)
 	}
-	c.open = append(c.open, in.Op)
+	c.open = append(c.open, openBlock{op: in.Op})
 	if in.Op != OpLoop {
 		return
 	}
@@ -124,6 +143,57 @@ func (c *checker) enter(in *Instruction) {
 	}
 }
 
+// leave ends a block. Where paths meet, at its end or at the head of a loop, each local that is set inside may have a value
+// of its own.
+func (c *checker) leave() {
+	b := c.open[len(c.open)-1]
+	c.open = c.open[:len(c.open)-1]
+	if b.op == OpLoop {
+		c.loops--
+	}
+	if len(c.open) == 0 {
+		return
+	}
+	c.open[len(c.open)-1].sets += b.sets
+	if b.op == OpBlock && !b.join {
+		return
+	}
+	if c.merged += min(b.sets, c.locals); c.merged > MaxMerged {
+		c.fail(TooLarge, "more than %d values of locals meet at its loops and branches", MaxMerged)
+	}
+}
+
+// label checks a branch's target.
+func (c *checker) label(label uint32) {
+	if c.index(label, uint64(len(c.open)), "label"); c.code.r.err == nil {
+		c.open[len(c.open)-1-int(label)].join = true
+	}
+}
+
+// values counts what an instruction that was checked may leave in a frame.
+func (c *checker) values(b *Body, in *Instruction) {
+	b.Slots++
+	b.Vectors = b.Vectors || in.Op >= Vector
+	t := FuncType{}
+	switch in.Op {
+	case OpBlock, OpLoop, OpIf:
+		if in.Block >= 0 {
+			t = c.m.Types[in.Block]
+		}
+	case OpCall:
+		t, _ = c.m.FuncType(in.X)
+		t.Params = nil
+	case OpCallIndirect:
+		t.Results = c.m.Types[in.X].Results
+	}
+	if n := len(t.Params) + len(t.Results); n > 0 {
+		b.Slots += n
+		b.Vectors = b.Vectors || vectors(t.Params) || vectors(t.Results)
+	}
+}
+
+func vectors(ts []ValueType) bool { return slices.Contains(ts, V128) }
+
 func (c *checker) table(in *Instruction) {
 	if n := len(in.Targets) - 1; n > MaxTargets && !c.m.profile.Any {
 		c.fail(TooLarge, "%d labels of a br_table, at most %d are taken", n, MaxTargets)
@@ -131,8 +201,11 @@ func (c *checker) table(in *Instruction) {
 	if c.targets += len(in.Targets); c.targets > MaxAllTargets {
 		c.fail(TooLarge, "more than %d labels in all of its br_tables", MaxAllTargets)
 	}
+	if c.all += len(in.Targets); c.all > MaxModuleTargets {
+		c.fail(TooLarge, "more than %d labels in all br_tables of the module", MaxModuleTargets)
+	}
 	for _, label := range in.Targets {
-		c.index(label, uint64(len(c.open)), "label")
+		c.label(label)
 	}
 }
 

@@ -14,7 +14,8 @@ const (
 	maxBytes = binary.MaxModule + 1
 	// regionMax is how long the path through a region may get by what stands behind a fork or a join.
 	regionMax = 64
-	// frameShare is how many instructions and locals of a function cost one more in depth.
+	// frameShare is how many values of 128 bits a frame may have to keep for each unit of depth. At the greatest depth that
+	// makes 31 MB; an engine's compiled code runs out of stack at 50 MB, after a number of calls that is its own.
 	frameShare = 1024
 )
 

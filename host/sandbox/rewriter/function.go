@@ -152,11 +152,11 @@ func (f *function) look(b *binary.Body) {
 		f.cuts = append(f.cuts, k)
 		start, sum = n+1, 0
 	}
-	locals := 0
-	for _, l := range b.Locals {
-		locals += int(l.Count)
+	slots := b.Slots
+	if !b.Vectors {
+		slots /= 2
 	}
-	f.depth = int64(1 + (b.Instructions+locals)/frameShare)
+	f.depth = int64(1 + slots/frameShare)
 }
 
 func (f *function) lookAt(op binary.Op, loops int) {
