@@ -58,6 +58,17 @@ func blind(op binary.Op) bool {
 	return sub >= 65 && sub <= 76 || sub == 248 || sub == 249 || sub == 252 || sub == 253
 }
 
+// operandLane is how a vector instruction that is blind divides its operands.
+func operandLane(op binary.Op) lane {
+	switch sub := op - binary.Vector; {
+	case sub == 95, sub >= 65 && sub <= 70, sub == 248, sub == 249:
+		return laneF32x4
+	case sub == 94, sub >= 71 && sub <= 76, sub == 252, sub == 253:
+		return laneF64x2
+	}
+	return arithmetic(op)
+}
+
 // The values on the simulated stack: determined bits, a number that is no NaN, a result of arithmetic by its position in
 // nans.results, or what was read from a local.
 const (
@@ -193,7 +204,7 @@ func (s *nans) step(in *binary.Instruction) {
 	}
 	unseen := blind(in.Op)
 	for range pops {
-		if v := s.pop(); !unseen {
+		if v := s.pop(); !unseen || s.otherLanes(v, in.Op) {
 			s.see(v)
 		}
 	}
@@ -210,6 +221,12 @@ func (s *nans) step(in *binary.Instruction) {
 	default:
 		s.push(clean)
 	}
+}
+
+// otherLanes says whether an instruction takes a vector apart in other lanes than it was computed in: the half of a NaN of
+// 64 bits may be a number.
+func (s *nans) otherLanes(v int32, op binary.Op) bool {
+	return v >= 0 && op >= binary.Vector && s.results[v].lane != operandLane(op)
 }
 
 // isNumber says whether an instruction's result is a float that is never a NaN.
