@@ -157,9 +157,10 @@ func (r *reader) rareImmediate(in *Instruction, info *opInfo) {
 		r.targets(in)
 	case immTypes:
 		in.Types = in.Types[:0]
-		for n := r.count(MaxParams, "types of a select"); n > 0 && r.err == nil; n-- {
-			in.Types = append(in.Types, r.valueType())
+		if n := r.u32(); r.err == nil && n != 1 {
+			r.fail(Malformed, "a select of %d types", n)
 		}
+		in.Types = append(in.Types, r.valueType())
 	case immRefType:
 		in.X = uint32(r.refType())
 	}
