@@ -5,8 +5,7 @@ import "github.com/wasmill/wasmill/host/sandbox/binary"
 // Costs of the second kind, charged by what an instruction is given; see README.md for the whole table of version 1.
 const (
 	costBytesShift = 3    // a bulk memory instruction costs its length divided by 8
-	costGrow       = 1000 // a memory.grow, besides its pages
-	costPage       = 8192 // a page that it adds
+	costPage       = 8192 // a page that a memory.grow adds
 	// bulkChunk is how many bytes a bulk memory instruction works on between two charges.
 	bulkChunk = 1 << 20
 	// maxItems and maxBytes are the most that table instructions and memory.init are charged for: with more they trap.
@@ -22,12 +21,12 @@ const (
 // costs is the fixed cost of each instruction.
 var costs = makeCosts()
 
-func makeCosts() *[0x300]uint8 {
-	t := new([0x300]uint8)
+func makeCosts() *[0x300]uint16 {
+	t := new([0x300]uint16)
 	for i := range t {
 		t[i] = 1
 	}
-	set := func(cost uint8, ops ...binary.Op) {
+	set := func(cost uint16, ops ...binary.Op) {
 		for _, op := range ops {
 			t[op] = cost
 		}
@@ -38,8 +37,11 @@ func makeCosts() *[0x300]uint8 {
 	set(8, 0x6d, 0x6e, binary.OpI32RemS, binary.OpI32RemU, 0x7f, 0x80, binary.OpI64RemS, binary.OpI64RemU)               // integer division
 	set(4, 0x91, 0x95, 0x9f, 0xa3, binary.Vector+227, binary.Vector+231, binary.Vector+239, binary.Vector+243)           // square root, division
 	set(10, binary.OpMemoryInit, binary.OpMemoryCopy, binary.OpMemoryFill, binary.OpDataDrop, binary.OpElemDrop)         // besides their length
-	set(10, binary.OpTableInit, binary.OpTableCopy, binary.OpTableFill, binary.OpTableGrow)                              // besides their length
+	set(10, binary.OpTableInit, binary.OpTableCopy, binary.OpTableFill)                                                  // besides their length
 	set(2, binary.OpTableGet, binary.OpTableSet, binary.OpTableSize, binary.OpI8x16Shuffl, binary.Vector+14 /*swizzle*/) // emulated by several machine instructions
+	// These leave the compiled code and come back.
+	set(1000, binary.OpMemoryGrow)
+	set(500, binary.OpTableGrow, binary.OpRefFunc)
 	return t
 }
 
