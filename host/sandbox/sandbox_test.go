@@ -268,9 +268,9 @@ func TestTrapOf(t *testing.T) {
 		want abi.TrapName
 	}{
 		{"wasm error: unreachable" + stack, abi.TrapUnreachable},
-		{"stack overflow", abi.TrapDepth},
-		{"wasm error: stack overflow" + stack, abi.TrapDepth},
-		{"start function[5] failed: stack overflow", abi.TrapDepth},
+		{"stack overflow", ""},
+		{"wasm error: stack overflow" + stack, ""},
+		{"start function[5] failed: stack overflow", ""},
 		{"start function[5] export[\"a\nb\"] failed: wasm error: integer divide by zero" + stack, abi.TrapDivide},
 		{"start function[5] export[\"x failed: wasm error: unreachable\"] failed: wasm error: invalid table access" + stack, abi.TrapTable},
 		{"wasm error: something new" + stack, ""},

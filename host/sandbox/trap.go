@@ -41,15 +41,13 @@ func stoppedBy(why error, stack []string) error {
 
 const wasmError = "wasm error: "
 
-// overflow is what the compiler says of a full stack, and nothing else; the interpreter says it as any other trap.
-const overflow = "stack overflow"
-
 // traceMark stands between what happened and the stack in wazero's errors.
 const traceMark = "\nwasm stack trace:\n\t"
 
 // trapOf reads which trap an error of wazero is. Its error values are internal to it, so the text is all there is: what
 // stands before the stack, behind what an instantiation puts before it, which may hold names that the module chose. A Go
-// panic inside a host function is none.
+// panic inside a host function is none. Nor is a full stack: an engine has its own, and the count of depth ends every guest
+// before that.
 func trapOf(err error) (abi.TrapName, string, bool) {
 	var goError runtime.Error
 	if errors.As(err, &goError) {
@@ -60,14 +58,10 @@ func trapOf(err error) (abi.TrapName, string, bool) {
 		what = what[:at]
 	}
 	at := strings.LastIndex(what, wasmError)
-	switch {
-	case at >= 0:
-		what = what[at+len(wasmError):]
-	case what == overflow || strings.HasPrefix(what, "start ") && strings.HasSuffix(what, " failed: "+overflow):
-		what = overflow
-	default:
+	if at < 0 {
 		return "", "", false
 	}
+	what = what[at+len(wasmError):]
 	name, ok := trapNames(what)
 	return name, what, ok
 }
@@ -75,8 +69,6 @@ func trapOf(err error) (abi.TrapName, string, bool) {
 // trapNames maps wazero's texts, in the order of its list.
 func trapNames(text string) (abi.TrapName, bool) {
 	switch text {
-	case overflow:
-		return abi.TrapDepth, true
 	case "invalid conversion to integer":
 		return abi.TrapConversion, true
 	case "integer overflow":
