@@ -270,6 +270,9 @@ func (f *function) body(b *binary.Body) {
 
 // other writes an instruction that no call is written around, or that a helper stands for.
 func (f *function) other(in *binary.Instruction) {
+	if op := in.Op; (op == binary.OpMemoryInit || op == binary.OpDataDrop) && f.p.m.Data[in.X].Mode == binary.Active {
+		in.X = f.p.spentData()
+	}
 	h, before, ok := helperOf(in.Op)
 	if !ok {
 		f.w.instruction(in, f.p.function)

@@ -18,6 +18,7 @@ type plan struct {
 	fuel    uint32 // index of the global
 	depth   uint32
 	helpers []helper // that are added, in the order of their first use
+	spent   bool     // an empty data segment is added
 }
 
 // Rewrite writes a module anew. It fails only for one that exports a name with Prefix.
@@ -38,7 +39,7 @@ func Rewrite(m *binary.Module, o Options) (*Output, error) {
 	p.head(w)
 	w.section(9, p.elements)
 	if o.KeepData && m.HasDataCount {
-		w.section(12, func(w *writer) { w.u32(m.DataCount) })
+		w.section(12, func(w *writer) { w.u32(p.segments()) })
 	}
 	if len(code) > 0 {
 		w.byte(10)
@@ -317,11 +318,27 @@ func (p *plan) element(w *writer, e *binary.Element) {
 	}
 }
 
+// spentData is an empty segment that stands for the active ones in code: they count as dropped once the module is there
+// (core specification 4.5.4), and engines keep them.
+func (p *plan) spentData() uint32 {
+	p.spent = true
+	return uint32(len(p.m.Data))
+}
+
+// segments is how many segments of data are written.
+func (p *plan) segments() uint32 {
+	n := uint32(len(p.m.Data))
+	if p.spent {
+		n++
+	}
+	return n
+}
+
 func (p *plan) data(w *writer) {
 	if len(p.m.Data) == 0 {
 		return
 	}
-	w.u32(uint32(len(p.m.Data)))
+	w.u32(p.segments())
 	for i := range p.m.Data {
 		d := &p.m.Data[i]
 		w.u32(uint32(d.Mode))
@@ -330,5 +347,8 @@ func (p *plan) data(w *writer) {
 		}
 		w.u32(uint32(len(d.Bytes)))
 		w.b = append(w.b, d.Bytes...)
+	}
+	if p.spent {
+		w.byte(byte(binary.Passive), 0)
 	}
 }
