@@ -106,15 +106,14 @@ var loadAttacks = []attack{
 		m.tables = []string{funcref + "\x00" + w.U32(134_217_728)}
 		return m.bytes()
 	}, refused(sandbox.CodeTooLarge, "table", "134217728", most(binary.MaxTable), "at byte"))},
-	{id: "C7-10", name: "table.grow by 100 M", cpu: 0.5, rss: 60, onEach: true, each: func(yield func(variant) bool) {
-		for name, limits := range map[string]string{"no maximum": "\x00\x01", "the largest maximum": "\x01\x01" + w.U32(1<<32-1)} {
+	{id: "C7-10", name: "table.grow by 100 M", cpu: 0.5, rss: 60, onEach: true, each: some(func() []variant {
+		table := func(name, limits string) variant {
 			m := answering("", "\xd0\x70"+w.Const(100_000_000)+"\xfc\x0f\x00")
 			m.tables = []string{funcref + limits}
-			if !yield(variant{name: name, wasm: m.bytes(), want: answered(-1)}) {
-				return
-			}
+			return variant{name: name, wasm: m.bytes(), want: answered(-1)}
 		}
-	}},
+		return []variant{table("no maximum", "\x00\x01"), table("the largest maximum", "\x01\x01"+w.U32(1<<32-1))}
+	})},
 	{id: "C7-14", name: "a memory of 65,536 pages", cpu: 0.5, rss: 60, each: some(func() []variant {
 		pages := func(limits string) []byte {
 			m := transform()

@@ -340,7 +340,7 @@ func droppedSegments() []variant {
 	with := func(name, code string, w2 want) variant {
 		m := answering("", code)
 		m.tables = []string{funcref + "\x00\x10"}
-		m.elements = []string{"\x01\x00" + w.Vec(w.U32(2), w.U32(3)), "\x03\x00" + w.Vec(w.U32(2))}
+		m.elements = []string{"\x01\x00" + w.Vec(w.U32(2), w.U32(3)), "\x03\x00" + w.Vec(w.U32(2)), "\x00" + w.Const(0) + w.End + w.Vec(w.U32(2))}
 		m.data = []string{"\x01" + w.Name("passive"), "\x00" + w.Const(8) + w.End + w.Name("active")}
 		m.dataCount = true
 		return variant{name: name, wasm: m.bytes(), lanes: 3, want: w2}
@@ -361,6 +361,7 @@ func droppedSegments() []variant {
 		with("too much of one", initMemory(0, 8)+zero, trapped(abi.TrapMemory)),
 		with("2^32-1 of one", initMemory(0, -1)+zero, trapped(abi.TrapMemory)),
 		with("elements dropped and used", "\xfc\x0d\x00"+initTable(0, 1)+zero, trapped(abi.TrapTable)),
+		with("elements that were put in their place used", initTable(2, 1)+zero, trapped(abi.TrapTable)),
 		with("declared elements used", initTable(1, 1)+zero, trapped(abi.TrapTable)),
 		with("dropped without end", forever(drop+"\xfc\x0d\x00")+zero, trapped(abi.TrapFuel)),
 	}
