@@ -11,7 +11,8 @@ package wasmgen
 // Options say what a module may hold.
 type Options struct {
 	// Quiet makes a module whose memory, integers and control never depend on the bits of a NaN: each float is made
-	// canonical before its bits can be seen. Without it, only an engine with canonical NaNs runs the module repeatably.
+	// canonical before its bits can be seen. Without it, only an engine with canonical NaNs runs the module repeatably. Its
+	// code also leaves active data segments alone: an engine was seen to keep what the specification says is dropped.
 	Quiet bool
 	// Short writes everything as toolchains do. Without it numbers are now and then longer than they need to be, also those
 	// of instructions, and custom sections hold anything: the specification allows that, engines read it wrongly.

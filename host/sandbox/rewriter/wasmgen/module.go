@@ -29,8 +29,9 @@ type gen struct {
 	imports  []HostFunc
 	funcs    []uint32 // type of each own function
 	tables   []table
-	elements []byte // type of each element segment
-	data     int    // segments
+	elements []byte   // type of each element segment
+	data     int      // segments
+	usable   []uint32 // those that code refers to
 	globals  []global
 	pages    uint32
 	start    int // index of the start function, -1: none

@@ -83,9 +83,12 @@ func (g *gen) tableOf(t byte) int {
 func (g *gen) dataSection() *writer {
 	w := g.writer()
 	w.u32(uint32(g.data))
-	for range g.data {
+	for i := range g.data {
 		n := g.src.below(20)
 		form := g.src.below(3)
+		if form == 1 || !g.o.Quiet {
+			g.usable = append(g.usable, uint32(i))
+		}
 		room := int(g.pages) * 65_536
 		if form != 1 {
 			n = min(n, room)

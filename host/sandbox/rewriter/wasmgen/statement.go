@@ -109,11 +109,11 @@ func (f *function) maybeLeave(depth int) {
 func (f *function) bulk(depth int) {
 	const most = 0x3ff
 	kind := f.below(4)
-	if f.g.data == 0 && kind >= 2 {
+	if len(f.g.usable) == 0 && kind >= 2 {
 		kind -= 2
 	}
 	if kind == 3 {
-		f.index(0xfc09, uint32(f.below(f.g.data))) // data.drop
+		f.index(0xfc09, f.g.usable[f.below(len(f.g.usable))]) // data.drop
 		return
 	}
 	f.address(depth)
@@ -131,7 +131,7 @@ func (f *function) bulk(depth int) {
 	case 2:
 		f.masked(7, depth)
 		f.masked(7, depth)
-		f.index(0xfc08, uint32(f.below(f.g.data))) // memory.init
+		f.index(0xfc08, f.g.usable[f.below(len(f.g.usable))]) // memory.init
 		f.byte(0)
 	}
 }
