@@ -3,6 +3,7 @@ package apart
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -219,20 +220,28 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// FuzzDecode takes whatever lies in a verdict's file.
+// FuzzDecode takes whatever lies in a verdict's file behind a checksum that fits.
 func FuzzDecode(f *testing.F) {
-	for _, v := range []verdict{{Outcome: fine, Entry: "wazero-v1-amd64-linux/" + strings.Repeat("ab", 32), Digest: "x"}, {Outcome: refused, Reason: "r"}} {
-		text, err := v.encode()
-		if err != nil {
-			f.Fatal(err)
+	f.Add([]byte(`{"outcome":"fine","entry":"wazero-v1-amd64-linux/`+strings.Repeat("ab", 32)+`","sha256":"x"}`), false)
+	f.Add([]byte(`{"outcome":"refused","reason":"r"}`), false)
+	f.Add([]byte(`{"outcome":"fine","entry":"../../etc/passwd"}`), false)
+	f.Add([]byte("wasmill verdict 1 \n"), true)
+	f.Fuzz(func(t *testing.T, text []byte, bare bool) {
+		if !bare {
+			text = append(fmt.Appendf(nil, verdictHead, verdictVersion, sha256.Sum256(text)), text...)
 		}
-		f.Add(text)
-	}
-	f.Add([]byte("wasmill verdict 1 \n"))
-	f.Fuzz(func(t *testing.T, text []byte) {
 		v, err := decode(text)
-		if err == nil && v.Entry != "" && !filepath.IsLocal(v.Entry) {
+		if err != nil {
+			return
+		}
+		if bare {
+			t.Error("a checksum was guessed")
+		}
+		if v.Entry != "" && !filepath.IsLocal(v.Entry) {
 			t.Errorf("the entry %q leads out of the folder", v.Entry)
+		}
+		if err := v.fault("m", "", DefaultLimits); (err == nil) != (v.Outcome == fine) {
+			t.Errorf("outcome %q: %v", v.Outcome, err)
 		}
 	})
 }
