@@ -51,6 +51,12 @@ func (w *writer) op(op wasm.Op) {
 	}
 }
 
+func (w *writer) ops(ops ...wasm.Op) {
+	for _, op := range ops {
+		w.op(op)
+	}
+}
+
 // opX writes an instruction with one index.
 func (w *writer) opX(op wasm.Op, x uint32) {
 	w.op(op)

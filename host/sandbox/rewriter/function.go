@@ -6,13 +6,16 @@ import "github.com/wasmill/wasmill/host/sandbox/binary"
 type function struct {
 	p       *plan
 	regions regions
+	parking parking
 	nans    nans
+	selects selects
 	cuts    []cut
 	w       writer // the body that is being written
 	offsets []Offset
 
-	calls  bool // it calls functions, so it takes part in the count of depth
-	floats bool // it has results that may have to be made canonical
+	calls  bool  // it calls functions, so it takes part in the count of depth
+	floats bool  // it has results that may have to be made canonical
+	made   uint8 // what its instructions mean for selects
 	// touch is how often, by a guess, the global with the fuel must be up to date for a call.
 	touch  int
 	depth  int64 // what a call of it costs in depth
@@ -21,6 +24,9 @@ type function struct {
 	// locals that are added
 	fuel, scratch uint32
 	temp          [laneF64x2 + 1]uint32
+	condition     uint32 // of a select, and the bits of its second operand
+	second32      uint32
+	second64      uint32
 	added         []binary.ValueType
 	first         uint32 // index of the first that is added
 }
@@ -89,6 +95,7 @@ func (f *function) note(in *binary.Instruction) {
 
 func (f *function) rewrite(t *binary.FuncType, b *binary.Body) {
 	f.w.b, f.offsets, f.added = f.w.b[:0], f.offsets[:0], f.added[:0]
+	f.parking.begin(t, b)
 	f.look(b)
 	f.regions.find(f.cuts)
 	f.nans.points = f.nans.points[:0]
@@ -98,6 +105,10 @@ func (f *function) rewrite(t *binary.FuncType, b *binary.Body) {
 			f.nans.step(&c.In)
 		}
 		f.nans.finish()
+	}
+	f.selects.list = f.selects.list[:0]
+	if f.made == makesFloat|isSelect || f.made == isSelect && holdsFloats(t, b) {
+		f.selects.find(f.p.m, t, b)
 	}
 	f.choose(t, b)
 	f.declare(b)
@@ -118,38 +129,43 @@ func weight(loops int) int { return 1 << (3 * min(loops, 8)) }
 
 // look finds the cuts of a function, and what else decides how it is rewritten.
 func (f *function) look(b *binary.Body) {
-	f.cuts, f.calls, f.floats, f.touch = f.cuts[:0], false, false, 0
+	f.cuts, f.calls, f.floats, f.touch, f.made = f.cuts[:0], false, false, 0, f.p.made
 	start, sum, n := int32(0), int32(0), int32(0)
-	var open []bool // whether an open block is a loop
+	var open []int // the open blocks: of a loop its position in parking.loops, else -1
 	loops := 0
+	k := &f.parking
 	for c := b.Read(); c.Next(); n++ {
 		in := &c.In
 		sum += int32(cost(in.Op))
 		if in.Op > binary.OpReturn {
-			f.lookAt(in.Op, loops)
+			f.lookAt(in, loops)
 			continue
 		}
 		switch in.Op {
 		case binary.OpNop:
 			continue
 		case binary.OpBlock, binary.OpIf, binary.OpLoop:
-			open = append(open, in.Op == binary.OpLoop)
+			open = append(open, -1)
 			if in.Op == binary.OpLoop {
 				loops++
+				params, _ := arity(f.p.m, in.Block)
+				open[len(open)-1] = len(k.loops)
+				k.loops = append(k.loops, loop{at: n + 1, from: int32(len(k.accesses)), params: params > 0})
 			}
 		case binary.OpEnd:
 			if len(open) > 0 {
-				if open[len(open)-1] {
+				if at := open[len(open)-1]; at >= 0 {
 					loops--
+					k.loops[at].to = int32(len(k.accesses))
 				}
 				open = open[:len(open)-1]
 			}
 		}
-		k := cut{op: in.Op, label: in.X, start: start, cost: sum}
+		c := cut{op: in.Op, label: in.X, start: start, cost: sum}
 		if in.Op == binary.OpBrTable {
-			k.targets = append(k.targets, in.Targets...)
+			c.targets = append(c.targets, in.Targets...)
 		}
-		f.cuts = append(f.cuts, k)
+		f.cuts = append(f.cuts, c)
 		start, sum = n+1, 0
 	}
 	slots := b.Slots
@@ -159,7 +175,13 @@ func (f *function) look(b *binary.Body) {
 	f.depth = int64(1 + slots/frameShare)
 }
 
-func (f *function) lookAt(op binary.Op, loops int) {
+func (f *function) lookAt(in *binary.Instruction, loops int) {
+	op := in.Op
+	f.made |= made[op]
+	if op >= binary.OpLocalGet && op <= binary.OpLocalTee {
+		f.parking.access(in)
+		return
+	}
 	if op == binary.OpCall || op == binary.OpCallIndirect {
 		f.calls = true
 		f.touch += weight(loops)
@@ -196,6 +218,7 @@ func (f *function) choose(t *binary.FuncType, b *binary.Body) {
 	if counts {
 		f.scratch = f.local(binary.I64)
 	}
+	f.chooseSelects()
 	f.temp = [laneF64x2 + 1]uint32{}
 	for _, pt := range f.nans.points {
 		if f.temp[pt.lane] > 0 {
@@ -232,7 +255,7 @@ func (f *function) blockType(t *binary.FuncType) int64 {
 
 // body writes the instructions, with what is charged for them and what makes numbers canonical.
 func (f *function) body(b *binary.Body) {
-	heads, points := f.regions.heads, f.nans.points
+	heads, points, selects := f.regions.heads, f.nans.points, f.selects.list
 	nesting, n := uint32(0), int32(0)
 	for c := b.Read(); c.Next(); n++ {
 		in := &c.In
@@ -258,6 +281,13 @@ func (f *function) body(b *binary.Body) {
 			f.flush()
 			f.w.instruction(in, f.p.function)
 			f.reload()
+		case binary.OpSelect, binary.OpSelectTyped:
+			if len(selects) > 0 && selects[0].at == n {
+				f.selection(selects[0].kind)
+				selects = selects[1:]
+			} else {
+				f.w.instruction(in, nil)
+			}
 		default:
 			f.other(in)
 		}
@@ -305,10 +335,16 @@ func (f *function) reload() {
 	}
 }
 
-// prologue charges for the function's first region and for its depth, and stops it when either is used up.
+// prologue charges for the function's first region and for its depth, and stops it when either is used up. It is a loop
+// because an else that goes back is laid out of the way.
 func (f *function) prologue() {
 	first := f.regions.heads[0]
 	f.regions.heads = f.regions.heads[1:]
+	if first.cost == 0 && f.depth == 0 && len(f.regions.heads) == 0 {
+		return // an empty function
+	}
+	f.w.op(binary.OpLoop)
+	f.w.byte(blockEmpty)
 	if f.depth > 0 {
 		f.w.opX(binary.OpGlobalGet, f.p.depth)
 		f.w.i64(f.depth)
@@ -328,7 +364,42 @@ func (f *function) prologue() {
 		f.w.opX(binary.OpLocalGet, f.scratch)
 		f.w.op(opI64Or)
 	}
-	f.check(f.depth > 0)
+	f.otherwise()
+	if f.depth > 0 {
+		f.w.opX(binary.OpLocalGet, f.scratch)
+		f.w.i64(f.depth)
+		f.w.op(opI64Add)
+		f.w.opX(binary.OpGlobalSet, f.p.depth)
+	}
+	f.yield(f.depth > 0, first.cost)
+	f.w.opX(binary.OpGlobalSet, f.p.fuel)
+	f.w.opX(binary.OpBr, 1)
+	f.w.op(binary.OpEnd)
+	f.w.op(binary.OpEnd)
+}
+
+// otherwise begins what is done when the number on the stack is below zero.
+func (f *function) otherwise() {
+	f.w.i64(0)
+	f.w.op(opI64GeS)
+	f.w.op(binary.OpIf)
+	f.w.byte(blockEmpty)
+	f.w.op(binary.OpElse)
+}
+
+// yield leaves the fuel that the host gives, and what was charged and will be charged again.
+func (f *function) yield(depth bool, again int32) {
+	f.w.opX(binary.OpLocalGet, f.fuel)
+	if depth {
+		f.w.opX(binary.OpLocalGet, f.scratch)
+	} else {
+		f.w.i64(0)
+	}
+	f.w.opX(binary.OpCall, f.p.yield)
+	if again > 0 {
+		f.w.i64(int64(again))
+		f.w.op(opI64Add)
+	}
 }
 
 // take leaves the fuel less a charge on the stack.
@@ -342,47 +413,49 @@ func (f *function) take(cost int32) {
 	f.w.op(opI64Sub)
 }
 
-// check yields when the number on the stack is below zero. The fuel is in its local as well.
-func (f *function) check(depth bool) {
-	f.w.i64(0)
-	f.w.op(opI64LtS)
-	f.w.op(binary.OpIf)
-	f.w.byte(blockEmpty)
-	f.w.opX(binary.OpLocalGet, f.fuel)
-	if depth {
-		f.w.opX(binary.OpLocalGet, f.scratch)
-	} else {
-		f.w.i64(0)
-	}
-	f.w.opX(binary.OpCall, f.p.yield)
-	if f.global {
-		f.w.opX(binary.OpGlobalSet, f.p.fuel)
-	} else {
-		f.w.opX(binary.OpLocalSet, f.fuel)
-	}
-	f.w.op(binary.OpEnd)
-}
-
 // charge writes what a region costs.
 func (f *function) charge(h *head) {
 	if h.cost == 0 {
 		return
 	}
 	f.take(h.cost)
-	switch {
-	case h.loop && f.global:
-		f.w.opX(binary.OpLocalTee, f.fuel)
+	if h.loop {
+		f.turn(h)
+		return
+	}
+	f.setFuel()
+}
+
+// turn ends the charge for a turn of a loop with a check.
+func (f *function) turn(h *head) {
+	f.w.opX(binary.OpLocalTee, f.fuel)
+	if f.global {
 		f.w.opX(binary.OpGlobalSet, f.p.fuel)
 		f.w.opX(binary.OpLocalGet, f.fuel)
-		f.check(false)
-	case h.loop:
-		f.w.opX(binary.OpLocalTee, f.fuel)
-		f.check(false)
-	case f.global:
-		f.w.opX(binary.OpGlobalSet, f.p.fuel)
-	default:
-		f.w.opX(binary.OpLocalSet, f.fuel)
 	}
+	f.otherwise()
+	locals, again := f.parking.at(h.at)
+	if !again {
+		f.yield(false, 0)
+		f.setFuel()
+		f.w.op(binary.OpEnd)
+		return
+	}
+	f.park(locals, false)
+	f.yield(false, h.cost)
+	f.setFuel()
+	f.park(locals, true)
+	f.w.opX(binary.OpBr, 1)
+	f.w.op(binary.OpEnd)
+}
+
+// setFuel sets the fuel to the number on the stack, wherever it is kept.
+func (f *function) setFuel() {
+	if f.global {
+		f.w.opX(binary.OpGlobalSet, f.p.fuel)
+		return
+	}
+	f.w.opX(binary.OpLocalSet, f.fuel)
 }
 
 // epilogue is where all ways out of the function lead.
@@ -402,26 +475,28 @@ const (
 	nan64 = 0x7ff8000000000000
 )
 
-// canonical replaces a NaN on the stack.
+// canonical replaces a NaN on the stack. Of a select the first operand is the constant: see selects.go for what happens to
+// one that has been somewhere before.
 func (f *function) canonical(l lane) {
 	t := f.temp[l]
-	f.w.opX(binary.OpLocalTee, t)
-	in := binary.Instruction{Value: nan64, High: nan64}
-	equal, choose := binary.Op(0x61), binary.OpSelect
+	f.w.opX(binary.OpLocalSet, t)
+	in := binary.Instruction{Op: binary.OpV128Const, Value: nan64, High: nan64}
+	differs, choose := binary.Op(0x62), binary.OpSelect
 	switch l {
 	case laneF32:
-		in.Op, in.Value, equal = binary.OpF32Const, nan32, 0x5b
+		in.Op, in.Value, differs = binary.OpF32Const, nan32, 0x5c
 	case laneF64:
 		in.Op = binary.OpF64Const
 	case laneF32x4:
-		in.Op, in.Value, in.High = binary.OpV128Const, nan32|nan32<<32, nan32|nan32<<32
-		equal, choose = binary.Vector+65, binary.Vector+82
+		in.Value, in.High = nan32|nan32<<32, nan32|nan32<<32
+		differs, choose = binary.Vector+66, binary.Vector+82
 	default:
-		in.Op, equal, choose = binary.OpV128Const, binary.Vector+71, binary.Vector+82
+		differs, choose = binary.Vector+72, binary.Vector+82
 	}
 	f.w.instruction(&in, nil)
 	f.w.opX(binary.OpLocalGet, t)
 	f.w.opX(binary.OpLocalGet, t)
-	f.w.op(equal)
+	f.w.opX(binary.OpLocalGet, t)
+	f.w.op(differs)
 	f.w.op(choose)
 }

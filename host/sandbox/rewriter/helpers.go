@@ -98,6 +98,7 @@ const (
 	opI32GtU     binary.Op = 0x4b
 	opI32LeU     binary.Op = 0x4d
 	opI64LtS     binary.Op = 0x53
+	opI64GeS     binary.Op = 0x59
 	opI64GtU     binary.Op = 0x56
 	opI32Add     binary.Op = 0x6a
 	opI32Sub     binary.Op = 0x6b

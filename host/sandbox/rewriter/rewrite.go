@@ -17,7 +17,9 @@ type plan struct {
 	yield   uint32 // index of the function
 	fuel    uint32 // index of the global
 	depth   uint32
+	parked  uint32   // how many globals are added to park locals in
 	helpers []helper // that are added, in the order of their first use
+	made    uint8    // what may come to all functions from outside, for selects
 	spent   bool     // an empty data segment is added
 }
 
@@ -28,7 +30,7 @@ func Rewrite(m *binary.Module, o Options) (*Output, error) {
 			return nil, fmt.Errorf("it exports %.80q: names that begin with %s are reserved", e.Name, Prefix)
 		}
 	}
-	p := &plan{m: m, o: o, imports: uint32(len(m.Imports))}
+	p := &plan{m: m, o: o, imports: uint32(len(m.Imports)), made: madeOutside(m)}
 	p.yield = p.imports
 	p.fuel = uint32(m.Count(binary.KindGlobal))
 	p.depth = p.fuel + 1
@@ -215,7 +217,7 @@ func (p *plan) memories(w *writer) {
 func (p *plan) globals(w *writer) {
 	n := len(p.m.Globals)
 	if !p.o.Plain {
-		n += 2
+		n += 2 + int(p.parked)
 	}
 	if n == 0 {
 		return
@@ -228,7 +230,7 @@ func (p *plan) globals(w *writer) {
 	if p.o.Plain {
 		return
 	}
-	for range 2 {
+	for range 2 + p.parked {
 		w.global(binary.Global{Type: binary.I64, Mutable: true})
 		w.i64(0)
 		w.op(binary.OpEnd)
