@@ -34,14 +34,21 @@ func makeCosts() *[0x300]uint16 {
 	set(0, binary.OpBlock, binary.OpElse, binary.OpEnd) // they make no code; a turn of a loop costs what takes it back
 	set(4, binary.OpCall)
 	set(8, binary.OpCallIndirect)
-	set(8, 0x6d, 0x6e, binary.OpI32RemS, binary.OpI32RemU, 0x7f, 0x80, binary.OpI64RemS, binary.OpI64RemU)               // integer division
-	set(4, 0x91, 0x95, 0x9f, 0xa3, binary.Vector+227, binary.Vector+231, binary.Vector+239, binary.Vector+243)           // square root, division
-	set(10, binary.OpMemoryInit, binary.OpMemoryCopy, binary.OpMemoryFill, binary.OpDataDrop, binary.OpElemDrop)         // besides their length
-	set(10, binary.OpTableInit, binary.OpTableCopy, binary.OpTableFill)                                                  // besides their length
-	set(2, binary.OpTableGet, binary.OpTableSet, binary.OpTableSize, binary.OpI8x16Shuffl, binary.Vector+14 /*swizzle*/) // emulated by several machine instructions
+	set(8, 0x6d, 0x6e, binary.OpI32RemS, binary.OpI32RemU, 0x7f, 0x80, binary.OpI64RemS, binary.OpI64RemU) // integer division
+	set(4, 0x91, 0x95)                                                                                     // square root and division of f32
+	set(8, 0x9f, 0xa3, binary.Vector+227, binary.Vector+231, binary.Vector+239, binary.Vector+243)         // and of f64 and vectors
+	set(16, binary.OpMemoryInit, binary.OpMemoryCopy, binary.OpMemoryFill)                                 // besides their length
+	set(10, binary.OpTableInit, binary.OpTableCopy, binary.OpTableFill)                                    // besides their length
+	set(10, binary.OpDataDrop, binary.OpElemDrop)
+	set(2, binary.OpTableGet, binary.OpTableSet, binary.OpTableSize)
+	// Vector instructions that take several of a processor's: shuffle, swizzle, popcnt, demote, nearest, multiplication and
+	// shift of i64x2, minimum and maximum, conversions.
+	set(2, binary.OpI8x16Shuffl, binary.Vector+14, binary.Vector+98, binary.Vector+94, binary.Vector+106, binary.Vector+148)
+	set(3, binary.Vector+213, binary.Vector+232, binary.Vector+233, binary.Vector+244, binary.Vector+245)
+	set(4, binary.Vector+204, binary.Vector+248, binary.Vector+249, binary.Vector+251, binary.Vector+252, binary.Vector+253, binary.Vector+255)
 	// These leave the compiled code and come back.
-	set(1000, binary.OpMemoryGrow)
-	set(500, binary.OpTableGrow, binary.OpRefFunc)
+	set(1000, binary.OpMemoryGrow, binary.OpRefFunc) // an engine keeps what each ref.func makes until the instance ends
+	set(500, binary.OpTableGrow)
 	return t
 }
 
