@@ -18,7 +18,7 @@ import (
 // attack is one case: some modules, what becomes of each, and what all of that may cost a process.
 type attack struct {
 	id, name string
-	each     func(yield func(variant) bool)
+	each     variants
 	cpu      float64 // seconds
 	slow     float64 // seconds on the interpreter, where that is more
 	rss      int     // MiB, the most a process ever has
@@ -83,13 +83,28 @@ type outcome struct {
 	Usage   sandbox.Usage
 }
 
-// one makes the modules of an attack that has one.
-func one(make func() []byte, w want) func(func(variant) bool) {
+// variants makes the modules of an attack.
+type variants func(yield func(variant) bool)
+
+// one makes those of an attack that has one.
+func one(make func() []byte, w want) variants {
 	return func(yield func(variant) bool) { yield(variant{wasm: make(), want: w}) }
 }
 
-// some makes the modules of an attack out of a list.
-func some(make func() []variant) func(func(variant) bool) {
+// fuelled gives each of them so much fuel for a call.
+func (vs variants) fuelled(fuel uint64) variants {
+	return func(yield func(variant) bool) {
+		for v := range vs {
+			v.limits.FuelCall = fuel
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// some makes them out of a list.
+func some(make func() []variant) variants {
 	return func(yield func(variant) bool) {
 		for _, v := range make() {
 			if !yield(v) {

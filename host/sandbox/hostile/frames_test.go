@@ -71,7 +71,7 @@ var frameAttacks = []attack{
 }
 
 // frames are recursions that must end by the count of depth.
-func frames(make func(give func(string, *module))) func(func(variant) bool) {
+func frames(make func(give func(string, *module))) variants {
 	deepest := sandbox.Limits{Depth: sandbox.MaxDepth, FuelCall: 1 << 40}
 	return func(yield func(variant) bool) {
 		more := true

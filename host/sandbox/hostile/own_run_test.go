@@ -163,6 +163,9 @@ var ownRunAttacks = []attack{
 		}
 		return sorted(all)
 	})},
+	{id: "O32", name: "references that an engine keeps", cpu: 3, rss: 150, long: true, each: one(func() []byte {
+		return batching("", forever(repeat("\xd2\x02"+w.Drop, 500))).bytes()
+	}, trapped(abi.TrapFuel)).fuelled(1_000_000_000)},
 	{id: "O19", name: "a start-up that cannot be kept and costs its whole fuel each time", cpu: 3, rss: 60, long: true, each: func(yield func(variant) bool) {
 		m := transform()
 		m.tables = []string{funcref + "\x00\x08"}
