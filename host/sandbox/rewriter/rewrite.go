@@ -17,10 +17,9 @@ type plan struct {
 	yield   uint32 // index of the function
 	fuel    uint32 // index of the global
 	depth   uint32
-	parked  uint32   // how many globals are added to park locals in
 	helpers []helper // that are added, in the order of their first use
-	made    uint8    // what may come to all functions from outside, for selects
 	spent   bool     // an empty data segment is added
+	made    uint8    // what may come to all functions from outside, for selects
 }
 
 // Rewrite writes a module anew. It fails only for one that exports a name with Prefix.
@@ -217,7 +216,7 @@ func (p *plan) memories(w *writer) {
 func (p *plan) globals(w *writer) {
 	n := len(p.m.Globals)
 	if !p.o.Plain {
-		n += 2 + int(p.parked)
+		n += 2
 	}
 	if n == 0 {
 		return
@@ -230,7 +229,7 @@ func (p *plan) globals(w *writer) {
 	if p.o.Plain {
 		return
 	}
-	for range 2 + p.parked {
+	for range 2 {
 		w.global(binary.Global{Type: binary.I64, Mutable: true})
 		w.i64(0)
 		w.op(binary.OpEnd)
