@@ -6,6 +6,7 @@ import "github.com/wasmill/wasmill/host/sandbox/binary"
 type function struct {
 	p       *plan
 	regions regions
+	parking parking
 	nans    nans
 	selects selects
 	cuts    []cut
@@ -94,6 +95,7 @@ func (f *function) note(in *binary.Instruction) {
 
 func (f *function) rewrite(t *binary.FuncType, b *binary.Body) {
 	f.w.b, f.offsets, f.added = f.w.b[:0], f.offsets[:0], f.added[:0]
+	f.parking.begin(t, b)
 	f.look(b)
 	f.regions.find(f.cuts)
 	f.nans.points = f.nans.points[:0]
@@ -129,36 +131,41 @@ func weight(loops int) int { return 1 << (3 * min(loops, 8)) }
 func (f *function) look(b *binary.Body) {
 	f.cuts, f.calls, f.floats, f.touch, f.made = f.cuts[:0], false, false, 0, f.p.made
 	start, sum, n := int32(0), int32(0), int32(0)
-	var open []bool // whether an open block is a loop
+	var open []int // the open blocks: of a loop its position in parking.loops, else -1
 	loops := 0
+	k := &f.parking
 	for c := b.Read(); c.Next(); n++ {
 		in := &c.In
 		sum += int32(cost(in.Op))
 		if in.Op > binary.OpReturn {
-			f.lookAt(in.Op, loops)
+			f.lookAt(in, loops)
 			continue
 		}
 		switch in.Op {
 		case binary.OpNop:
 			continue
 		case binary.OpBlock, binary.OpIf, binary.OpLoop:
-			open = append(open, in.Op == binary.OpLoop)
+			open = append(open, -1)
 			if in.Op == binary.OpLoop {
 				loops++
+				params, _ := arity(f.p.m, in.Block)
+				open[len(open)-1] = len(k.loops)
+				k.loops = append(k.loops, loop{at: n + 1, from: int32(len(k.accesses)), params: params > 0})
 			}
 		case binary.OpEnd:
 			if len(open) > 0 {
-				if open[len(open)-1] {
+				if at := open[len(open)-1]; at >= 0 {
 					loops--
+					k.loops[at].to = int32(len(k.accesses))
 				}
 				open = open[:len(open)-1]
 			}
 		}
-		k := cut{op: in.Op, label: in.X, start: start, cost: sum}
+		c := cut{op: in.Op, label: in.X, start: start, cost: sum}
 		if in.Op == binary.OpBrTable {
-			k.targets = append(k.targets, in.Targets...)
+			c.targets = append(c.targets, in.Targets...)
 		}
-		f.cuts = append(f.cuts, k)
+		f.cuts = append(f.cuts, c)
 		start, sum = n+1, 0
 	}
 	slots := b.Slots
@@ -168,8 +175,13 @@ func (f *function) look(b *binary.Body) {
 	f.depth = int64(1 + slots/frameShare)
 }
 
-func (f *function) lookAt(op binary.Op, loops int) {
+func (f *function) lookAt(in *binary.Instruction, loops int) {
+	op := in.Op
 	f.made |= made[op]
+	if op >= binary.OpLocalGet && op <= binary.OpLocalTee {
+		f.parking.access(in)
+		return
+	}
 	if op == binary.OpCall || op == binary.OpCallIndirect {
 		f.calls = true
 		f.touch += weight(loops)
@@ -323,10 +335,16 @@ func (f *function) reload() {
 	}
 }
 
-// prologue charges for the function's first region and for its depth, and stops it when either is used up.
+// prologue charges for the function's first region and for its depth, and stops it when either is used up. It is a loop
+// because an else that goes back is laid out of the way.
 func (f *function) prologue() {
 	first := f.regions.heads[0]
 	f.regions.heads = f.regions.heads[1:]
+	if first.cost == 0 && f.depth == 0 && len(f.regions.heads) == 0 {
+		return // an empty function
+	}
+	f.w.op(binary.OpLoop)
+	f.w.byte(blockEmpty)
 	if f.depth > 0 {
 		f.w.opX(binary.OpGlobalGet, f.p.depth)
 		f.w.i64(f.depth)
@@ -346,7 +364,42 @@ func (f *function) prologue() {
 		f.w.opX(binary.OpLocalGet, f.scratch)
 		f.w.op(opI64Or)
 	}
-	f.check(f.depth > 0)
+	f.otherwise()
+	if f.depth > 0 {
+		f.w.opX(binary.OpLocalGet, f.scratch)
+		f.w.i64(f.depth)
+		f.w.op(opI64Add)
+		f.w.opX(binary.OpGlobalSet, f.p.depth)
+	}
+	f.yield(f.depth > 0, first.cost)
+	f.w.opX(binary.OpGlobalSet, f.p.fuel)
+	f.w.opX(binary.OpBr, 1)
+	f.w.op(binary.OpEnd)
+	f.w.op(binary.OpEnd)
+}
+
+// otherwise begins what is done when the number on the stack is below zero.
+func (f *function) otherwise() {
+	f.w.i64(0)
+	f.w.op(opI64GeS)
+	f.w.op(binary.OpIf)
+	f.w.byte(blockEmpty)
+	f.w.op(binary.OpElse)
+}
+
+// yield leaves the fuel that the host gives, and what was charged and will be charged again.
+func (f *function) yield(depth bool, again int32) {
+	f.w.opX(binary.OpLocalGet, f.fuel)
+	if depth {
+		f.w.opX(binary.OpLocalGet, f.scratch)
+	} else {
+		f.w.i64(0)
+	}
+	f.w.opX(binary.OpCall, f.p.yield)
+	if again > 0 {
+		f.w.i64(int64(again))
+		f.w.op(opI64Add)
+	}
 }
 
 // take leaves the fuel less a charge on the stack.
@@ -360,47 +413,49 @@ func (f *function) take(cost int32) {
 	f.w.op(opI64Sub)
 }
 
-// check yields when the number on the stack is below zero. The fuel is in its local as well.
-func (f *function) check(depth bool) {
-	f.w.i64(0)
-	f.w.op(opI64LtS)
-	f.w.op(binary.OpIf)
-	f.w.byte(blockEmpty)
-	f.w.opX(binary.OpLocalGet, f.fuel)
-	if depth {
-		f.w.opX(binary.OpLocalGet, f.scratch)
-	} else {
-		f.w.i64(0)
-	}
-	f.w.opX(binary.OpCall, f.p.yield)
-	if f.global {
-		f.w.opX(binary.OpGlobalSet, f.p.fuel)
-	} else {
-		f.w.opX(binary.OpLocalSet, f.fuel)
-	}
-	f.w.op(binary.OpEnd)
-}
-
 // charge writes what a region costs.
 func (f *function) charge(h *head) {
 	if h.cost == 0 {
 		return
 	}
 	f.take(h.cost)
-	switch {
-	case h.loop && f.global:
-		f.w.opX(binary.OpLocalTee, f.fuel)
+	if h.loop {
+		f.turn(h)
+		return
+	}
+	f.setFuel()
+}
+
+// turn ends the charge for a turn of a loop with a check.
+func (f *function) turn(h *head) {
+	f.w.opX(binary.OpLocalTee, f.fuel)
+	if f.global {
 		f.w.opX(binary.OpGlobalSet, f.p.fuel)
 		f.w.opX(binary.OpLocalGet, f.fuel)
-		f.check(false)
-	case h.loop:
-		f.w.opX(binary.OpLocalTee, f.fuel)
-		f.check(false)
-	case f.global:
-		f.w.opX(binary.OpGlobalSet, f.p.fuel)
-	default:
-		f.w.opX(binary.OpLocalSet, f.fuel)
 	}
+	f.otherwise()
+	locals, again := f.parking.at(h.at)
+	if !again {
+		f.yield(false, 0)
+		f.setFuel()
+		f.w.op(binary.OpEnd)
+		return
+	}
+	f.park(locals, false)
+	f.yield(false, h.cost)
+	f.setFuel()
+	f.park(locals, true)
+	f.w.opX(binary.OpBr, 1)
+	f.w.op(binary.OpEnd)
+}
+
+// setFuel sets the fuel to the number on the stack, wherever it is kept.
+func (f *function) setFuel() {
+	if f.global {
+		f.w.opX(binary.OpGlobalSet, f.p.fuel)
+		return
+	}
+	f.w.opX(binary.OpLocalSet, f.fuel)
 }
 
 // epilogue is where all ways out of the function lead.

@@ -17,9 +17,10 @@ type plan struct {
 	yield   uint32 // index of the function
 	fuel    uint32 // index of the global
 	depth   uint32
+	parked  uint32   // how many globals are added to park locals in
 	helpers []helper // that are added, in the order of their first use
-	spent   bool     // an empty data segment is added
 	made    uint8    // what may come to all functions from outside, for selects
+	spent   bool     // an empty data segment is added
 }
 
 // Rewrite writes a module anew. It fails only for one that exports a name with Prefix.
@@ -216,7 +217,7 @@ func (p *plan) memories(w *writer) {
 func (p *plan) globals(w *writer) {
 	n := len(p.m.Globals)
 	if !p.o.Plain {
-		n += 2
+		n += 2 + int(p.parked)
 	}
 	if n == 0 {
 		return
@@ -229,7 +230,7 @@ func (p *plan) globals(w *writer) {
 	if p.o.Plain {
 		return
 	}
-	for range 2 {
+	for range 2 + p.parked {
 		w.global(binary.Global{Type: binary.I64, Mutable: true})
 		w.i64(0)
 		w.op(binary.OpEnd)
