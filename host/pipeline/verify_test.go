@@ -117,8 +117,10 @@ func TestVerifyCatchesASaboteur(t *testing.T) {
 	if codeOf(err) != engine.CodeEnginesDiffer || len(failed) != 2 || failed[0] != nil || failed[1] == nil {
 		t.Fatalf("the saboteur passes: %v; verified %v", err, failed)
 	}
-	for _, w := range []string{"batch 1: run: ", "the compiler and the interpreter come to different results: on the interpreter screen has 2000 records ",
-		"transform pass, lane 0: ", "port 0 value {\"order_id\":4000,", "port 0 value {\"order_id\":4001,", "on the interpreter; nothing of the batch is staged"} {
+	for _, w := range []string{
+		"batch 1: run: ", "the compiler and the interpreter come to different results: on the interpreter screen has 2000 records ",
+		"transform pass, lane 0: ", "port 0 value {\"order_id\":4000,", "port 0 value {\"order_id\":4001,", "on the interpreter; nothing of the batch is staged",
+	} {
 		if !strings.Contains(err.Error(), w) {
 			t.Errorf("the error is %v, without %q", err, w)
 		}
