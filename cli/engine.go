@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 	ucli "github.com/urfave/cli/v2"
@@ -31,18 +32,22 @@ func compileFlags() []ucli.Flag {
 func engineFlags() []ucli.Flag {
 	return append(compileFlags(),
 		&ucli.BoolFlag{Name: "interpreter", Usage: "interpret modules instead of compiling them"},
-		&ucli.BoolFlag{Name: "require-compiler", Usage: "fail where modules could only be interpreted, which is 20 to 80 times slower"},
+		&ucli.BoolFlag{Name: "require-compiler", Usage: "fail where modules could only be interpreted, which is 20 to 80 times slower; also $" + requireVariable},
 		&ucli.IntFlag{Name: "workers", Usage: "lanes that run at a time; 0 is one a processor. It changes no output", Action: workersNotNegative},
 	)
 }
 
 // newEngine starts the engine that modules run on.
 func (e *Env) newEngine(c *ucli.Context) (sandbox.Engine, error) {
-	if c.Bool("interpreter") && c.Bool("require-compiler") {
-		return nil, usagef(c, "--interpreter and --require-compiler exclude each other")
+	required, by, err := e.compilerRequired(c)
+	if err != nil {
+		return nil, err
+	}
+	if c.Bool("interpreter") && required {
+		return nil, usagef(c, "--interpreter and %s exclude each other", by)
 	}
 	eng, err := e.engineOf(c, c.Bool("interpreter"))
-	if err != nil || !c.Bool("require-compiler") {
+	if err != nil || !required {
 		return eng, err
 	}
 	if err := requireCompiler(eng.Kind(), runtime.GOOS+"/"+runtime.GOARCH); err != nil {
@@ -51,13 +56,30 @@ func (e *Env) newEngine(c *ucli.Context) (sandbox.Engine, error) {
 	return eng, nil
 }
 
+// requireVariable is the place of --require-compiler in the environment, for images and service files.
+const requireVariable = "WASMILL_REQUIRE_COMPILER"
+
+// compilerRequired says whether modules must be compiled, and what says so: the flag, or else the environment. Commands
+// without the flag look at modules and run no job, so they do not ask.
+func (e *Env) compilerRequired(c *ucli.Context) (required bool, by string, err error) {
+	text := e.getenv(requireVariable)
+	if c.IsSet("require-compiler") || text == "" || flagNamed(c.Command.Flags, "require-compiler") == nil {
+		return c.Bool("require-compiler"), "--require-compiler", nil
+	}
+	required, err = strconv.ParseBool(text)
+	if err != nil {
+		return false, "", usagef(c, "$%s %q: it is true or false", requireVariable, text)
+	}
+	return required, "$" + requireVariable, nil
+}
+
 // requireCompiler refuses an engine that interprets.
 func requireCompiler(kind, platform string) error {
 	if kind == sandbox.KindCompiler {
 		return nil
 	}
 	return fault.New(CodeNoCompiler, platform, errors.New("modules would be interpreted: there is no compiler for this machine, or it may not make code to run"),
-		"run it on linux or macOS with amd64 (SSE 4.1) or arm64, where processes may map memory as code; or leave --require-compiler away")
+		"run it on linux or macOS with amd64 (SSE 4.1) or arm64, where processes may map memory as code; or do without --require-compiler")
 }
 
 // engineOf starts an engine of either kind.
