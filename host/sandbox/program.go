@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -95,5 +96,6 @@ func (p *program) fuel(h *abi.FrameHeader, records int) uint64 {
 	return p.options.Limits.FuelCall + p.options.Limits.FuelRecord*uint64(records)
 }
 
-// anonymous names no module and starts nothing by itself: wazero's own default is to call _start.
-var anonymous = wazero.NewModuleConfig().WithName("").WithStartFunctions()
+// anonymous names no module and starts nothing by itself: wazero's own default is to call _start, and to seed a source of
+// random numbers for each instance, which takes longer than all the rest.
+var anonymous = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(bytes.NewReader(nil))
