@@ -42,7 +42,8 @@ func rewrite(m *binary.Module) (plain, rewritten form, err error) {
 	if err != nil {
 		return form{}, form{}, err
 	}
-	plain, rewritten = form{exports: m.Exports, wasm: outPlain.Wasm}, form{exports: m.Exports, wasm: out.Wasm}
+	memory := len(m.Memories) > 0
+	plain, rewritten = form{exports: m.Exports, memory: memory, wasm: outPlain.Wasm}, form{exports: m.Exports, memory: memory, wasm: out.Wasm}
 	if !o.KeepData {
 		rewritten.data = m.Data
 	}
@@ -82,8 +83,8 @@ func quiet(line string) string {
 }
 
 // check runs a module that is valid in every way it can be run. Rewritten, both engines must do the same to the bit, and use
-// the same fuel. Where it is quiet, it must also do what it did before it was rewritten; and as it came, where an engine
-// reads it rightly.
+// the same fuel. Where it is quiet, it must also do what it did before it was rewritten; and as it came, and on the compiler,
+// where the engine takes it rightly.
 func (ms *machines) check(wasm []byte, seed uint64, o Options) (*outcome, error) {
 	ctx := context.Background()
 	m, err := binary.Parse(wasm)
@@ -111,12 +112,15 @@ func (ms *machines) check(wasm []byte, seed uint64, o Options) (*outcome, error)
 	if !o.Quiet || usesActive(m) {
 		return first, nil
 	}
-	forms := []form{plain}
+	forms, on := []form{plain}, []*machine{ms.interpreter}
 	if o.Short {
-		forms = append(forms, form{exports: m.Exports, wasm: wasm})
+		forms = append(forms, form{exports: m.Exports, memory: plain.memory, wasm: wasm})
+	}
+	if o.Plain {
+		on = append(on, ms.compiler)
 	}
 	for _, f := range forms {
-		for _, machine := range []*machine{ms.compiler, ms.interpreter} {
+		for _, machine := range on {
 			before, err := machine.run(ctx, f, seed)
 			if err != nil {
 				return nil, fmt.Errorf("not rewritten: %w", err)
@@ -143,7 +147,9 @@ func usesActive(m *binary.Module) bool {
 }
 
 // optionsOf spreads seeds over all options.
-func optionsOf(seed uint64) Options { return Options{Quiet: seed%4 != 0, Short: seed%3 == 0} }
+func optionsOf(seed uint64) Options {
+	return Options{Quiet: seed%4 != 0, Plain: seed%4 == 1, Short: seed%3 == 0}
+}
 
 // sizeOf spreads seeds over sizes.
 func sizeOf(seed uint64) int { return 100 + int(seed%11)*200 }

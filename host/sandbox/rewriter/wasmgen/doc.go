@@ -14,6 +14,9 @@ type Options struct {
 	// canonical before its bits can be seen. Without it, only an engine with canonical NaNs runs the module repeatably. Its
 	// code also leaves active data segments alone: an engine was seen to keep what the specification says is dropped.
 	Quiet bool
+	// Plain leaves out selects of floats and vectors, which the compiler of wazero 1.12 gets wrong on amd64: then it runs the
+	// module rightly as it is.
+	Plain bool
 	// Short writes everything as toolchains do. Without it numbers are now and then longer than they need to be, also those
 	// of instructions, and custom sections hold anything: the specification allows that, engines read it wrongly.
 	Short bool

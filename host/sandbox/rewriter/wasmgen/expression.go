@@ -190,6 +190,10 @@ func (f *function) load(t byte, depth int) {
 
 // choose is a select, of either form.
 func (f *function) choose(t byte, depth int) {
+	if f.g.o.Plain && (t == f32 || t == f64 || t == v128) {
+		f.load(t, depth)
+		return
+	}
 	f.expression(t, depth+1)
 	f.expression(t, depth+1)
 	f.expression(i32, depth+1)

@@ -148,36 +148,38 @@ func (f *function) canonical(flags uint8, t byte) {
 	}
 	const quiet32, quiet64 = 0x7fc00000, 0x7ff8000000000000
 	tmp := f.scratch[t]
-	f.index(0x22, tmp)
-	switch {
-	case t == f32:
-		f.byte(0x43)
+	if t == v128 {
+		f.canonicalLanes(flags, tmp, quiet32<<32|quiet32, quiet64)
+		return
+	}
+	f.index(0x21, tmp)
+	f.index(0x20, tmp)
+	f.index(0x20, tmp)
+	if t == f32 {
+		f.byte(0x5c, 0x04, 0x40, 0x43) // f32.ne, if, f32.const
 		f.fixed(quiet32, 4)
-	case t == f64:
-		f.byte(0x44)
-		f.fixed(quiet64, 8)
-	case flags&nan32 != 0:
-		f.byte(0xfd, 0x0c)
-		f.fixed(quiet32<<32|quiet32, 8)
-		f.fixed(quiet32<<32|quiet32, 8)
-	default:
-		f.byte(0xfd, 0x0c)
-		f.fixed(quiet64, 8)
+	} else {
+		f.byte(0x62, 0x04, 0x40, 0x44)
 		f.fixed(quiet64, 8)
 	}
+	f.index(0x21, tmp)
+	f.byte(0x0b)
 	f.index(0x20, tmp)
-	f.index(0x20, tmp)
-	switch {
-	case t == f32:
-		f.byte(0x5b, 0x1b)
-	case t == f64:
-		f.byte(0x61, 0x1b)
-	case flags&nan32 != 0:
-		f.byte(0xfd, 0x41, 0xfd, 0x52)
-	default:
-		f.byte(0xfd, 0x47, 0xfd, 0x52)
+}
+
+func (f *function) canonicalLanes(flags uint8, tmp uint32, quiet32, quiet64 uint64) {
+	f.index(0x22, tmp)
+	f.byte(0xfd, 0x0c)
+	equal, quiet := byte(0x47), quiet64
+	if flags&nan32 != 0 {
+		equal, quiet = 0x41, quiet32
 	}
-	f.index(0x22, tmp) // other code reads the local too
+	f.fixed(quiet, 8)
+	f.fixed(quiet, 8)
+	f.index(0x20, tmp)
+	f.index(0x20, tmp)
+	f.byte(0xfd, equal, 0xfd, 0x52) // bitselect
+	f.index(0x22, tmp)              // other code reads the local too
 }
 
 // visible makes a float that is about to be seen canonical.

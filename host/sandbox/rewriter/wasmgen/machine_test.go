@@ -96,6 +96,7 @@ func cut(slot uint64, t api.ValueType) uint64 {
 // form is a module in one of the ways it is run.
 type form struct {
 	exports []binary.Export
+	memory  bool // it has one
 	wasm    []byte
 	// data are the active segments that the host writes into memory, where the module is without them.
 	data []binary.Data
@@ -232,7 +233,7 @@ func (o *outcome) add(what string, noted []string, result string) {
 // see adds what an instance keeps.
 func (m *machine) see(in api.Module, f form, out *outcome) {
 	line := "left:"
-	if in.Memory() != nil {
+	if f.memory {
 		memory, _ := in.Memory().Read(0, in.Memory().Size())
 		line = fmt.Sprintf("left: memory %d %x", len(memory), sha256.Sum256(memory))
 	}
