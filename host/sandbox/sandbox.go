@@ -5,12 +5,16 @@
 // leaves the package. The package knows nothing of batches, files or sinks, and trusts no pointer, length or count of a
 // guest. What a guest does wrong is a *Failure from a closed list; any other error is the host's own trouble.
 //
+// A module goes through three packages before an engine sees it: binary reads all of it strictly and holds it to limits,
+// check.go holds its imports and exports to the ABI, and rewriter writes it anew, so that it pays for what it runs, cannot
+// call too deep, and computes the same bits everywhere. Compiling may be done in another process first (Config.Apart).
+//
 // Start-up runs once; a module that can change nothing but its memory and numeric globals is then copied, copy-on-write
 // where the system can, and any other one runs its start-up again for each instance.
 //
-// Fuel and depth are taken and told to the guest in its frame, but not enforced: a guest that never returns cannot be
-// stopped and holds up the process, and recursion ends at the engine's own limit. Float results that are not numbers have
-// bits that may differ between processors and engines. So run only modules that you trust not to loop for ever.
+// A guest that runs without end is stopped when its fuel is used up, after the same instruction on every engine. It gets
+// the fuel in slices, and between two of them it is in Go code: so it holds up neither the garbage collector nor a cancelled
+// context for longer than a slice lasts, about a millisecond.
 package sandbox
 
 import (
