@@ -27,8 +27,7 @@ func FuzzAgree(f *testing.F) {
 	})
 }
 
-// FuzzBytes rewrites what need not be a module. What the engine takes before, it must take after, and the other way round:
-// what is added must be out of reach. What is written is in proportion to what was read.
+// FuzzBytes rewrites what need not be a module.
 func FuzzBytes(f *testing.F) {
 	for seed := range uint64(16) {
 		f.Add(Generate(Bytes(seed, 100+int(seed)*30), optionsOf(seed)))
@@ -38,29 +37,90 @@ func FuzzBytes(f *testing.F) {
 	}
 	m := newMachine(f, "interpreter", wazero.NewRuntimeConfigInterpreter())
 	f.Fuzz(func(t *testing.T, wasm []byte) {
-		if len(wasm) > 1<<16 {
-			return
-		}
-		parsed, err := binary.Parse(bytes.Clone(wasm))
-		if err != nil {
-			return
-		}
-		plain, rewritten, err := rewrite(parsed)
-		if err != nil {
-			return
-		}
-		if most := growth*len(wasm) + 4096; len(rewritten.wasm) > most {
-			t.Errorf("%d bytes became %d", len(wasm), len(rewritten.wasm))
-		}
-		before, after := m.takes(plain.wasm), m.takes(rewritten.wasm)
-		if (before == nil) != (after == nil) {
-			t.Errorf("the engine says before: %v\nafter: %v", before, after)
+		if len(wasm) <= 1<<16 {
+			m.judge(t, bytes.Clone(wasm))
 		}
 	})
 }
 
+// FuzzBroken rewrites modules of which some bytes of code were changed: many are still read, and no longer valid.
+func FuzzBroken(f *testing.F) {
+	for seed := range uint64(24) {
+		f.Add(Bytes(seed, 60+int(seed)*20), Bytes(seed, 6))
+	}
+	m := newMachine(f, "interpreter", wazero.NewRuntimeConfigInterpreter())
+	f.Fuzz(func(t *testing.T, src, edits []byte) {
+		if len(src) <= 4096 {
+			m.judge(t, broken(t, src, edits))
+		}
+	})
+}
+
+// TestBroken does the same with bytes out of seeds.
+func TestBroken(t *testing.T) {
+	m := newMachine(t, "interpreter", wazero.NewRuntimeConfigInterpreter())
+	counts := map[verdict]int{}
+	for seed := range 10 * seeds() {
+		counts[m.judge(t, broken(t, Bytes(seed, 50+int(seed%7)*40), Bytes(seed+1, 3+int(seed%3)*3)))]++
+	}
+	t.Logf("%d unreadable, %d invalid, %d valid", counts[unreadable], counts[invalid], counts[valid])
+	if counts[unreadable] == 0 || counts[invalid] == 0 || counts[valid] == 0 {
+		t.Error("the changes are all of one kind")
+	}
+}
+
+// broken makes a module and changes bytes of its code: each three of edits say where, and to what.
+func broken(t *testing.T, src, edits []byte) []byte {
+	t.Helper()
+	wasm := Generate(src, Options{Short: true})
+	m, err := binary.Parse(bytes.Clone(wasm))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; len(edits) >= 3; edits = edits[3:] {
+		at := int(edits[0])<<8 | int(edits[1])
+		body := m.Bodies[at%len(m.Bodies)]
+		wasm[body.Offset+at/len(m.Bodies)%len(body.Code)] = edits[2]
+	}
+	return wasm
+}
+
+// verdict is what became of bytes.
+type verdict string
+
+const (
+	unreadable verdict = "unreadable" // the decoder refused them
+	invalid    verdict = "invalid"    // the engine did
+	valid      verdict = "valid"
+)
+
 // growth bounds how many times longer a module gets.
 const growth = 40
+
+// judge rewrites bytes. What the engine takes before, it must take after, and the other way round: what is added must be out
+// of reach of what was there. What is written is in proportion to what was read.
+func (m *machine) judge(t *testing.T, wasm []byte) verdict {
+	t.Helper()
+	parsed, err := binary.Parse(wasm)
+	if err != nil {
+		return unreadable
+	}
+	plain, rewritten, err := rewrite(parsed)
+	if err != nil {
+		return unreadable
+	}
+	if most := growth*len(wasm) + 4096; len(rewritten.wasm) > most {
+		t.Errorf("%d bytes became %d", len(wasm), len(rewritten.wasm))
+	}
+	before, after := m.takes(plain.wasm), m.takes(rewritten.wasm)
+	if (before == nil) != (after == nil) {
+		t.Errorf("%x: the engine says before: %v\nafter: %v", wasm, before, after)
+	}
+	if before != nil {
+		return invalid
+	}
+	return valid
+}
 
 // takes says what the engine thinks of a module.
 func (m *machine) takes(wasm []byte) error {
