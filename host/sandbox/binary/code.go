@@ -194,6 +194,9 @@ func (m *Module) readLocals(r *reader, own int) {
 			r.fail(TooLarge, "function %d has more than %d locals", len(m.Imports)+own, MaxLocals)
 		}
 	}
+	if m.locals += total; m.locals > MaxModuleLocals {
+		r.fail(TooLarge, "with function %d the module has more than %d locals", len(m.Imports)+own, MaxModuleLocals)
+	}
 	b.Code, b.Offset = r.b[r.pos:], r.base+r.pos
 	if r.err == nil && (r.left() == 0 || r.b[len(r.b)-1] != byte(OpEnd)) {
 		r.fail(Malformed, "function %d does not end with an end", len(m.Imports)+own)

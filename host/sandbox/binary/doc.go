@@ -6,7 +6,10 @@
 // the module; nothing is allocated by an announced count. It knows no engine and no ABI, and must not run anything.
 package binary
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Limits of a module. They bound what an engine can be made to allocate and to compute before the module runs.
 const (
@@ -35,6 +38,8 @@ const (
 	// counts each local that is set inside. A compiler's work, and the frame of the function, grow with it. The largest
 	// function of QuickJS has 23,000.
 	MaxMerged = 100_000
+	// MaxModuleLocals is how many locals all functions of a module may have: one takes a few bytes, whatever their number.
+	MaxModuleLocals = 2_000_000
 	// MaxModuleTargets is how many labels all br_tables of a module may have.
 	MaxModuleTargets = 1_000_000
 	// PageSize is the unit of memory limits.
@@ -112,15 +117,7 @@ type FuncType struct {
 
 // Equal says whether both have the same parameters and results.
 func (f FuncType) Equal(o FuncType) bool {
-	return string(bytesOf(f.Params)) == string(bytesOf(o.Params)) && string(bytesOf(f.Results)) == string(bytesOf(o.Results))
-}
-
-func bytesOf(ts []ValueType) []byte {
-	b := make([]byte, len(ts))
-	for i, t := range ts {
-		b[i] = byte(t)
-	}
-	return b
+	return slices.Equal(f.Params, o.Params) && slices.Equal(f.Results, o.Results)
 }
 
 func (f FuncType) String() string {
@@ -299,6 +296,7 @@ type Module struct {
 	profile  Profile
 	raw      []byte
 	sections []section
+	locals   uint64 // of all functions
 	effects  Effects
 	// foreign is how many imports there are of each kind that come before the own ones in its index space.
 	foreign [KindGlobal + 1]int

@@ -13,6 +13,7 @@ type plan struct {
 	m       *binary.Module
 	o       Options
 	types   []binary.FuncType // that are added
+	kinds   map[string]uint32 // their indexes, by parameters and results
 	imports uint32
 	yield   uint32 // index of the function
 	fuel    uint32 // index of the global
@@ -65,13 +66,20 @@ func (p *plan) function(index uint32) uint32 {
 
 // kindOf is the index of a type, which is added if it is not there.
 func (p *plan) kindOf(t binary.FuncType) uint32 {
-	for i := range p.types {
-		if p.types[i].Equal(t) {
-			return uint32(len(p.m.Types) + i)
-		}
+	key := make([]byte, 0, 16)
+	for _, v := range t.Params {
+		key = append(key, byte(v))
 	}
-	p.types = append(p.types, t)
-	return uint32(len(p.m.Types) + len(p.types) - 1)
+	key = append(key, 0)
+	for _, v := range t.Results {
+		key = append(key, byte(v))
+	}
+	if index, ok := p.kinds[string(key)]; ok {
+		return index
+	}
+	index := uint32(len(p.m.Types) + len(p.types))
+	p.types, p.kinds[string(key)] = append(p.types, t), index
+	return index
 }
 
 // help is the index of a helper, which is added if it is not there.
