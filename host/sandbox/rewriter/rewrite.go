@@ -31,7 +31,7 @@ func Rewrite(m *binary.Module, o Options) (*Output, error) {
 			return nil, fmt.Errorf("it exports %.80q: names that begin with %s are reserved", e.Name, Prefix)
 		}
 	}
-	p := &plan{m: m, o: o, imports: uint32(len(m.Imports)), made: madeOutside(m)}
+	p := &plan{m: m, o: o, kinds: map[string]uint32{}, imports: uint32(len(m.Imports)), made: madeOutside(m)}
 	p.yield = p.imports
 	p.fuel = uint32(m.Count(binary.KindGlobal))
 	p.depth = p.fuel + 1
