@@ -152,6 +152,7 @@ func (l *life) live(ctx context.Context, p *sim.Process, files durable.Files) er
 		Errors:     engine.ErrorPolicy{Policy: engine.DeadLetter, Sink: 2, Max: 1000},
 		NewAttempt: func() string { l.attempts++; return fmt.Sprintf("%08x", l.attempts) },
 		Trigger:    engine.Trigger{AvailableNow: true}, Workers: 1, Retention: checkpoint.Policy{Keep: 3, AgeMS: 1, Max: 5},
+		Verify: l.verify(p),
 		Revive: func(context.Context, string) (*engine.Revived, error) {
 			return &engine.Revived{Graph: l.graph(p), Errors: engine.ErrorPolicy{Policy: engine.DeadLetter, Sink: 2, Max: 1000}}, nil
 		},
@@ -164,6 +165,14 @@ func (l *life) live(ctx context.Context, p *sim.Process, files durable.Files) er
 		return err
 	}
 	return e.Run(ctx, nil)
+}
+
+// verify has every other life run half of its batches twice, also while it suffers.
+func (l *life) verify(p *sim.Process) *engine.Verify {
+	if l.mutant.name != "" || l.batch%2 == 1 {
+		return nil
+	}
+	return &engine.Verify{Share: 0.5, Graph: l.graph(p), Engine: "interpreter"}
 }
 
 func (l *life) graph(p *sim.Process) *engine.Graph {
