@@ -35,6 +35,7 @@ type variant struct {
 	records []abi.Record // nil: three small ones
 	lanes   int          // instances, one after the other; 0 is one
 	calls   int          // of each instance; 0 is one
+	apart   bool         // compiled in a process of its own, with small limits
 	own     func(ctx context.Context, e sandbox.Engine, v *variant) outcome
 	want    want
 }

@@ -23,7 +23,9 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/sandbox"
+	"github.com/wasmill/wasmill/host/sandbox/apart"
 )
 
 // Variables by which the test's program learns that it is a child, and for what.
@@ -33,6 +35,12 @@ const (
 	envCPU    = "WASMILL_HOSTILE_CPU"
 )
 
+// compileArg tells the test's program that it is a process that compiles.
+const compileArg = "compile"
+
+// compiling are the limits of such a process, a fifth of the usual ones.
+var compiling = apart.Limits{CPU: 2 * time.Second, Memory: 1 << 30, Time: time.Minute}
+
 // killAfter ends a child that neither ends nor uses CPU time. It is no bound of any case.
 const killAfter = 3 * time.Minute
 
@@ -40,6 +48,9 @@ const killAfter = 3 * time.Minute
 const addressSpace = 6 << 30
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == compileArg {
+		os.Exit(apart.Child(context.Background(), os.Stdin, os.Stdout, os.Exit))
+	}
 	if id := os.Getenv(envCase); id != "" {
 		os.Exit(child(id))
 	}
@@ -91,17 +102,27 @@ func confine() error {
 
 // run takes every variant through one engine.
 func (a *attack) run(engine string) (*report, error) {
-	e, err := sandbox.New(sandbox.Config{Interpreter: engine == "interpreter"})
+	ctx := context.Background()
+	self, err := os.Executable()
 	if err != nil {
+		return nil, err
+	}
+	judge := apart.New(apart.Config{Program: self, Args: []string{self, compileArg}, Limits: compiling, Files: durable.OS()})
+	e, err1 := sandbox.New(sandbox.Config{Interpreter: engine == "interpreter"})
+	other, err2 := sandbox.New(sandbox.Config{Interpreter: engine == "interpreter", Apart: judge})
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	if e.Kind() != engine {
 		return nil, fmt.Errorf("this is the %s", e.Kind())
 	}
-	ctx := context.Background()
 	r := &report{}
 	for v := range a.each {
-		o := v.run(ctx, e)
+		on := e
+		if v.apart {
+			on = other
+		}
+		o := v.run(ctx, on)
 		o.Name = v.name
 		if wrong := v.check(&o); wrong != "" && len(r.Wrong) < 20 {
 			r.Wrong = append(r.Wrong, wrong)
@@ -110,7 +131,7 @@ func (a *attack) run(engine string) (*report, error) {
 			r.Outcomes = append(r.Outcomes, o)
 		}
 	}
-	return r, e.Close(ctx)
+	return r, errors.Join(e.Close(ctx), other.Close(ctx))
 }
 
 // spent is what a child used.

@@ -24,16 +24,16 @@ var frameAttacks = []attack{
 		recursive(long, "", "", groups(run(3_000, i64)), spread(3_000, 60_000))
 		give("60,000 instructions over 3,000 locals", long)
 	})},
-	{id: "F2", name: "loops over locals", cpu: 6, rss: 300, onEach: true, long: true, each: frames(func(give func(string, *module)) {
-		for _, shape := range [][2]int{{50, 2_000}, {200, 400}, {10, 5_000}, {900, 100}} {
+	{id: "F2", name: "loops over locals", cpu: 10, rss: 600, onEach: true, long: true, each: frames(func(give func(string, *module)) {
+		for _, shape := range [][2]int{{48, 2_000}, {10, 5_000}, {900, 100}} {
 			m := transform()
 			m.memories[0] = "\x00\x08"
 			recursive(m, "", "", groups(run(uint32(shape[1]), v128)), around(w.Loop, shape[0], shape[1], "", w.Get(0)+"\xfd\x53"+brIf0))
 			give(fmt.Sprint(shape[0], " loops over ", shape[1], " vectors"), m)
 		}
 	})},
-	{id: "F3", name: "ifs and blocks over locals", cpu: 6, rss: 300, onEach: true, long: true, each: frames(func(give func(string, *module)) {
-		for _, shape := range [][2]int{{48, 2_000}, {240, 400}, {900, 100}} {
+	{id: "F3", name: "ifs and blocks over locals", cpu: 10, rss: 500, onEach: true, long: true, each: frames(func(give func(string, *module)) {
+		for _, shape := range [][2]int{{48, 2_000}, {900, 100}} {
 			ifs, blocks := transform(), transform()
 			recursive(ifs, "", "", groups(run(uint32(shape[1]), v128)), around(w.Const(1)+ifThen, shape[0], shape[1], "", ""))
 			recursive(blocks, "", "", groups(run(uint32(shape[1]), v128)), around(block+w.Get(0)+"\xfd\x53"+brIf0, shape[0], shape[1], "", ""))

@@ -43,7 +43,7 @@ var ownLoadAttacks = []attack{
 			{name: "as many as may be", wasm: few.bytes(), want: want{}},
 		}
 	})},
-	{id: "O24", name: "br_tables that are small one by one", cpu: 1, rss: 100, each: some(func() []variant {
+	{id: "O24", name: "br_tables that are small one by one", cpu: 1, rss: 200, each: some(func() []variant {
 		inOne := batching("", switches(61, 9_000))
 		spread := transform()
 		for range 1_500 {
@@ -105,7 +105,7 @@ var ownLoadAttacks = []attack{
 	})},
 	{id: "O29", name: "locals, blocks and labels just under their limits", cpu: 20, rss: 700, long: true, each: some(edges)},
 	{id: "O30", name: "one over each limit of a function", cpu: 1, rss: 100, each: some(over)},
-	{id: "O31", name: "all of a module in functions just under their limits", cpu: 30, rss: 900, long: true, each: some(full)},
+	{id: "O31", name: "all of a module in functions just under their limits, compiled apart", cpu: 14, rss: 600, long: true, each: some(full)},
 }
 
 // reaching are modules that name functions, globals, types and segments behind their own.
@@ -235,22 +235,26 @@ func over() []variant {
 	}
 }
 
-// full are modules of as many bytes as may be, in functions that are each within the limits.
+// full are modules of as many bytes as may be, in functions that are each within the limits. No limit of form stops all of
+// them; the process that compiles does.
 func full() []variant {
-	fill := func(name string, locals, code string) variant {
+	fill := func(name string, bytes int, locals, code string) variant {
 		m := transform()
 		t := w.U32(m.typ("", ""))
 		one := &body{locals: locals, code: code}
-		n := (binary.MaxModule - 4096) / (len(one.bytes()) + 2)
-		for range min(n, binary.MaxFuncs-10) {
+		for range min((bytes-4096)/(len(one.bytes())+2), binary.MaxFuncs-10) {
 			m.funcs = append(m.funcs, t)
 			m.bodies = append(m.bodies, one)
 		}
-		return variant{name: name, wasm: m.bytes(), want: refused(sandbox.CodeTooLarge)}
+		return variant{name: name, wasm: m.bytes(), apart: true, want: refused("module.compile_limit")}
 	}
 	side := 300
+	floats := transform()
+	floats.batch.locals = groups(run(1, v128))
+	floats.batch.code = repeat(w.Get(2)+w.Get(2)+"\xfd\xe4\x01"+set(2), (binary.MaxBody-4096)/9) + w.Const(0)
 	return []variant{
-		fill("blocks", "", nested(binary.MaxNesting-2, block, nop)),
-		fill("loops over locals", groups(run(uint32(side+2), i32)), loops(side, side)),
+		fill("blocks", binary.MaxModule, "", nested(binary.MaxNesting-2, block, nop)),
+		fill("loops over locals", binary.MaxModule, groups(run(uint32(side+2), i32)), loops(side, side)),
+		{name: "a megabyte of sums of vectors", wasm: floats.bytes(), apart: true, want: want{}},
 	}
 }
