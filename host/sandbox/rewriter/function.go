@@ -1,6 +1,10 @@
 package rewriter
 
-import "github.com/wasmill/wasmill/host/sandbox/binary"
+import (
+	"slices"
+
+	"github.com/wasmill/wasmill/host/sandbox/binary"
+)
 
 // function rewrites one function after the other.
 type function struct {
@@ -13,9 +17,10 @@ type function struct {
 	w       writer // the body that is being written
 	offsets []Offset
 
-	calls  bool  // it calls functions, so it takes part in the count of depth
-	floats bool  // it has results that may have to be made canonical
-	made   uint8 // what its instructions mean for selects
+	calls  bool        // it calls functions, so it takes part in the count of depth
+	floats bool        // it has results that may have to be made canonical
+	made   uint8       // what its instructions mean for selects
+	split  []binary.Op // instructions that are written as several
 	// touch is how often, by a guess, the global with the fuel must be up to date for a call.
 	touch  int
 	depth  int64 // what a call of it costs in depth
@@ -27,6 +32,7 @@ type function struct {
 	condition     uint32 // of a select, and the bits of its second operand
 	second32      uint32
 	second64      uint32
+	careful       careful
 	added         []binary.ValueType
 	first         uint32 // index of the first that is added
 }
@@ -107,7 +113,7 @@ func (f *function) rewrite(t *binary.FuncType, b *binary.Body) {
 		f.nans.finish()
 	}
 	f.selects.list = f.selects.list[:0]
-	if f.made == makesFloat|isSelect || f.made == isSelect && holdsFloats(t, b) {
+	if f.made&isSelect != 0 && (f.made&makesFloat != 0 || holdsFloats(t, b)) {
 		f.selects.find(f.p.m, t, b)
 	}
 	f.choose(t, b)
@@ -130,6 +136,7 @@ func weight(loops int) int { return 1 << (3 * min(loops, 8)) }
 // look finds the cuts of a function, and what else decides how it is rewritten.
 func (f *function) look(b *binary.Body) {
 	f.cuts, f.calls, f.floats, f.touch, f.made = f.cuts[:0], false, false, 0, f.p.made
+	f.split = f.split[:0]
 	start, sum, n := int32(0), int32(0), int32(0)
 	var open []int // the open blocks: of a loop its position in parking.loops, else -1
 	loops := 0
@@ -178,6 +185,9 @@ func (f *function) look(b *binary.Body) {
 func (f *function) lookAt(in *binary.Instruction, loops int) {
 	op := in.Op
 	f.made |= made[op]
+	if made[op]&isSplit != 0 && !slices.Contains(f.split, op) {
+		f.split = append(f.split, op)
+	}
 	if op >= binary.OpLocalGet && op <= binary.OpLocalTee {
 		f.parking.access(in)
 		return
@@ -217,6 +227,10 @@ func (f *function) choose(t *binary.FuncType, b *binary.Body) {
 	f.fuel = f.local(binary.I64)
 	if counts {
 		f.scratch = f.local(binary.I64)
+	}
+	f.careful = careful{}
+	for _, op := range f.split {
+		f.needCareful(op)
 	}
 	f.chooseSelects()
 	f.temp = [laneF64x2 + 1]uint32{}
@@ -305,6 +319,9 @@ func (f *function) other(in *binary.Instruction) {
 	}
 	h, before, ok := helperOf(in.Op)
 	if !ok {
+		if f.carefully(in) {
+			return
+		}
 		f.w.instruction(in, f.p.function)
 		return
 	}
@@ -475,28 +492,37 @@ const (
 	nan64 = 0x7ff8000000000000
 )
 
-// canonical replaces a NaN on the stack. Of a select the first operand is the constant: see selects.go for what happens to
-// one that has been somewhere before.
+// canonical replaces a NaN on the stack. The constant is the operand that the compiler for amd64 moves last: see selects.go
+// and careful.go for what happens to one that has been somewhere before.
 func (f *function) canonical(l lane) {
 	t := f.temp[l]
 	f.w.opX(binary.OpLocalSet, t)
-	in := binary.Instruction{Op: binary.OpV128Const, Value: nan64, High: nan64}
-	differs, choose := binary.Op(0x62), binary.OpSelect
 	switch l {
 	case laneF32:
-		in.Op, in.Value, differs = binary.OpF32Const, nan32, 0x5c
+		f.canonicalScalar(t, &binary.Instruction{Op: binary.OpF32Const, Value: nan32}, 0x5c)
 	case laneF64:
-		in.Op = binary.OpF64Const
+		f.canonicalScalar(t, &binary.Instruction{Op: binary.OpF64Const, Value: nan64}, 0x62)
 	case laneF32x4:
-		in.Value, in.High = nan32|nan32<<32, nan32|nan32<<32
-		differs, choose = binary.Vector+66, binary.Vector+82
+		f.canonicalVector(t, nan32|nan32<<32, binary.Vector+65)
 	default:
-		differs, choose = binary.Vector+72, binary.Vector+82
+		f.canonicalVector(t, nan64, binary.Vector+71)
 	}
-	f.w.instruction(&in, nil)
+}
+
+func (f *function) canonicalScalar(t uint32, nan *binary.Instruction, differs binary.Op) {
+	f.w.instruction(nan, nil)
 	f.w.opX(binary.OpLocalGet, t)
 	f.w.opX(binary.OpLocalGet, t)
 	f.w.opX(binary.OpLocalGet, t)
 	f.w.op(differs)
-	f.w.op(choose)
+	f.w.op(binary.OpSelect)
+}
+
+func (f *function) canonicalVector(t uint32, nan uint64, equal binary.Op) {
+	f.w.opX(binary.OpLocalGet, t)
+	f.w.instruction(&binary.Instruction{Op: binary.OpV128Const, Value: nan, High: nan}, nil)
+	f.w.opX(binary.OpLocalGet, t)
+	f.w.opX(binary.OpLocalGet, t)
+	f.w.op(equal)
+	f.w.op(opBitSelect)
 }

@@ -10,7 +10,15 @@ const (
 	helpRemU32
 	helpRemS64
 	helpRemU64
-	helpFill
+	helpConvertU32
+	helpConvertU64
+	helpPopCount
+	helpMul64x2
+	helpMinF32x4
+	helpMaxF32x4
+	helpMinF64x2
+	helpMaxF64x2
+	helpFill // and those that follow charge fuel
 	helpCopy
 	helpGrow
 	helpBytes // charges for memory.init
@@ -18,17 +26,41 @@ const (
 	numHelpers
 )
 
+// alone are the instructions that are put in functions of their own, and what they take and leave.
+var alone = [helpFill]struct {
+	op     binary.Op
+	params []binary.ValueType
+	result binary.ValueType
+}{
+	helpRemS32:     {binary.OpI32RemS, []binary.ValueType{binary.I32, binary.I32}, binary.I32},
+	helpRemU32:     {binary.OpI32RemU, []binary.ValueType{binary.I32, binary.I32}, binary.I32},
+	helpRemS64:     {binary.OpI64RemS, []binary.ValueType{binary.I64, binary.I64}, binary.I64},
+	helpRemU64:     {binary.OpI64RemU, []binary.ValueType{binary.I64, binary.I64}, binary.I64},
+	helpConvertU32: {opConvertU32, []binary.ValueType{binary.I64}, binary.F32},
+	helpConvertU64: {opConvertU64, []binary.ValueType{binary.I64}, binary.F64},
+	helpPopCount:   {opPopCount, []binary.ValueType{binary.V128}, binary.V128},
+	helpMul64x2:    {opMul64x2, []binary.ValueType{binary.V128, binary.V128}, binary.V128},
+	helpMinF32x4:   {opMinF32x4, []binary.ValueType{binary.V128, binary.V128}, binary.V128},
+	helpMaxF32x4:   {opMaxF32x4, []binary.ValueType{binary.V128, binary.V128}, binary.V128},
+	helpMinF64x2:   {opMinF64x2, []binary.ValueType{binary.V128, binary.V128}, binary.V128},
+	helpMaxF64x2:   {opMaxF64x2, []binary.ValueType{binary.V128, binary.V128}, binary.V128},
+}
+
+// aloneOf is the helper of each of them plus one, 0 for other instructions.
+var aloneOf = func() *[len(results)]helper {
+	t := new([len(results)]helper)
+	for h := range alone {
+		t[alone[h].op] = helper(h + 1)
+	}
+	return t
+}()
+
 // helperOf is the helper that stands for an instruction, or is called before it.
 func helperOf(op binary.Op) (h helper, before, ok bool) {
+	if h := aloneOf[op]; h > 0 {
+		return h - 1, false, true
+	}
 	switch op {
-	case binary.OpI32RemS:
-		return helpRemS32, false, true
-	case binary.OpI32RemU:
-		return helpRemU32, false, true
-	case binary.OpI64RemS:
-		return helpRemS64, false, true
-	case binary.OpI64RemU:
-		return helpRemU64, false, true
 	case binary.OpMemoryFill:
 		return helpFill, false, true
 	case binary.OpMemoryCopy:
@@ -44,16 +76,15 @@ func helperOf(op binary.Op) (h helper, before, ok bool) {
 }
 
 // charges says whether a helper uses fuel: then the fuel must be in the global when it is called.
-func (h helper) charges() bool { return h > helpRemU64 }
+func (h helper) charges() bool { return h >= helpFill }
 
 // kind is a helper's type.
 func (h helper) kind() binary.FuncType {
-	i32, i64 := binary.I32, binary.I64
+	if h < helpFill {
+		return binary.FuncType{Params: alone[h].params, Results: []binary.ValueType{alone[h].result}}
+	}
+	i32 := binary.I32
 	switch h {
-	case helpRemS32, helpRemU32:
-		return binary.FuncType{Params: []binary.ValueType{i32, i32}, Results: []binary.ValueType{i32}}
-	case helpRemS64, helpRemU64:
-		return binary.FuncType{Params: []binary.ValueType{i64, i64}, Results: []binary.ValueType{i64}}
 	case helpFill, helpCopy:
 		return binary.FuncType{Params: []binary.ValueType{i32, i32, i32}}
 	default:
@@ -64,14 +95,14 @@ func (h helper) kind() binary.FuncType {
 // body writes a helper's locals and code.
 func (p *plan) body(h helper) []byte {
 	var w writer
-	switch h {
-	case helpRemS32, helpRemU32, helpRemS64, helpRemU64:
-		// The compiler for arm64 may put a spill between the division and the multiplication that a remainder is made of,
-		// and so lose an operand. In a function of its own there is nothing to spill.
+	if h < helpFill {
 		w.u32(0)
-		w.opX(binary.OpLocalGet, 0)
-		w.opX(binary.OpLocalGet, 1)
-		w.op([...]binary.Op{binary.OpI32RemS, binary.OpI32RemU, binary.OpI64RemS, binary.OpI64RemU}[h])
+		for i := range alone[h].params {
+			w.opX(binary.OpLocalGet, uint32(i))
+		}
+		w.op(alone[h].op)
+	}
+	switch h {
 	case helpFill:
 		p.fill(&w)
 	case helpCopy:

@@ -18,6 +18,7 @@ const unknown binary.ValueType = 0
 const (
 	makesFloat = 1 << iota // it leaves a float or a vector
 	isSelect
+	isSplit // it is written as several
 )
 
 // results are the types of instructions that always leave the same one.
@@ -61,6 +62,9 @@ func makeMade() *[len(results)]uint8 {
 		}
 	}
 	t[binary.OpSelect], t[binary.OpSelectTyped] = isSelect, isSelect
+	for _, op := range []binary.Op{opCopySign32, opCopySign64, opBitSelect} {
+		t[op] |= isSplit
+	}
 	return t
 }
 
@@ -116,8 +120,8 @@ type kindBlock struct {
 	params, results []binary.ValueType
 }
 
-// alone are the types that a block without a type of its own may have as its only result.
-var alone = [...]binary.ValueType{binary.I32, binary.I64, binary.F32, binary.F64, binary.V128, binary.FuncRef, binary.ExternRef}
+// lone are the types that a block without a type of its own may have as its only result.
+var lone = [...]binary.ValueType{binary.I32, binary.I64, binary.F32, binary.F64, binary.V128, binary.FuncRef, binary.ExternRef}
 
 // find lists the selects of floats and vectors.
 func (s *selects) find(m *binary.Module, t *binary.FuncType, b *binary.Body) {
@@ -257,8 +261,8 @@ func (s *selects) enter(in *binary.Instruction) {
 	case in.Block >= 0:
 		b.params, b.results = s.m.Types[in.Block].Params, s.m.Types[in.Block].Results
 	case in.Block != binary.BlockEmpty:
-		if i := slices.Index(alone[:], binary.ValueType(in.Block+128)); i >= 0 {
-			b.results = alone[i : i+1]
+		if i := slices.Index(lone[:], binary.ValueType(in.Block+128)); i >= 0 {
+			b.results = lone[i : i+1]
 		}
 	}
 	height := len(s.stack)
@@ -275,6 +279,7 @@ func (f *function) chooseSelects() {
 	f.condition, f.second32, f.second64 = 0, 0, 0
 	for _, c := range f.selects.list {
 		if c.kind == binary.V128 {
+			f.needCareful(opBitSelect)
 			continue
 		}
 		if f.condition == 0 {
@@ -291,26 +296,18 @@ func (f *function) chooseSelects() {
 
 // selection writes a select of floats or vectors. On the stack are both, and a number that chooses.
 func (f *function) selection(kind binary.ValueType) {
-	const (
-		opI32Eqz   binary.Op = 0x45
-		opSplat              = binary.Vector + 17
-		opBits               = binary.Vector + 82
-		toBits32   binary.Op = 0xbc
-		toBits64   binary.Op = 0xbd
-		fromBits32 binary.Op = 0xbe
-		fromBits64 binary.Op = 0xbf
-	)
+	const opSplat = binary.Vector + 17
 	if kind == binary.V128 {
 		f.w.op(opI32Eqz)
 		f.w.i32(1)
 		f.w.op(opI32Sub)
 		f.w.op(opSplat)
-		f.w.op(opBits)
+		f.bitSelect()
 		return
 	}
-	to, from, second := toBits32, fromBits32, f.second32
+	to, from, second := opToBits32, opFromBits32, f.second32
 	if kind == binary.F64 {
-		to, from, second = toBits64, fromBits64, f.second64
+		to, from, second = opToBits64, opFromBits64, f.second64
 	}
 	f.w.opX(binary.OpLocalSet, f.condition)
 	f.w.op(to)
