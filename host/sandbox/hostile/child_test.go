@@ -151,7 +151,7 @@ func (a *attack) spawn(ctx context.Context, engine string) (*report, spent, erro
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), envCase+"="+a.id, envEngine+"="+engine, fmt.Sprintf("%s=%d", envCPU, int(math.Ceil(a.seconds(engine)))+2))
 	var out bytes.Buffer
-	said := &head{most: 4 << 10}
+	said := &head{most: 400}
 	cmd.Stdout, cmd.Stderr = &out, said
 	err = cmd.Run()
 	used := spent{}

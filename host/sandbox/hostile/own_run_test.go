@@ -166,6 +166,7 @@ var ownRunAttacks = []attack{
 	{id: "O32", name: "references that an engine keeps", cpu: 3, rss: 150, long: true, each: one(func() []byte {
 		return batching("", forever(repeat("\xd2\x02"+w.Drop, 500))).bytes()
 	}, trapped(abi.TrapFuel)).fuelled(1_000_000_000)},
+	{id: "O33", name: "instances that are dear to make", cpu: 3, rss: 300, long: true, each: some(dearInstances)},
 	{id: "O19", name: "a start-up that cannot be kept and costs its whole fuel each time", cpu: 3, rss: 60, long: true, each: func(yield func(variant) bool) {
 		m := transform()
 		m.tables = []string{funcref + "\x00\x08"}
@@ -392,4 +393,26 @@ func wideBody(kind string) string {
 		in.WriteString(w.Get(i))
 	}
 	return in.String() + repeat("\x02"+kind, 20) + repeat(w.End, 20) + repeat("\x03"+kind, 20) + repeat(w.End, 20)
+}
+
+// dearInstances have as much as may be of what every instance is made of.
+func dearInstances() []variant {
+	elements, passive, tables := transform(), transform(), transform()
+	elements.tables = []string{funcref + "\x00" + w.U32(65_536)}
+	for range 3 {
+		elements.elements = append(elements.elements, "\x00"+w.Const(0)+w.End+w.U32(65_536)+repeat("\x02", 65_536))
+	}
+	for range 90_000 {
+		passive.elements = append(passive.elements, "\x01\x00\x01\x02")
+		passive.data = append(passive.data, "\x01\x01x")
+	}
+	passive.dataCount = true
+	passive.batch.code = "\xfc\x09\x00" + "\xfc\x0d\x00" + w.Const(0)
+	for range 8 {
+		tables.tables = append(tables.tables, funcref+"\x00"+w.U32(65_536))
+	}
+	lanes := func(name string, m *module) variant {
+		return variant{name: name, wasm: m.bytes(), lanes: 20, want: want{}}
+	}
+	return []variant{lanes("elements", elements), lanes("passive segments", passive), lanes("tables", tables)}
 }
