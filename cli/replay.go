@@ -136,12 +136,18 @@ type replayShown struct {
 	Digest   string                       `json:"digest"`
 	Sources  map[string]checkpoint.Digest `json:"sources"`
 	Sinks    map[string]checkpoint.Digest `json:"sinks"`
+	// By says who decided the batch and who ran it again; nil where the decision does not say.
+	By  *checkpoint.Host `json:"decidedBy,omitempty"`
+	Now checkpoint.Host  `json:"replayedBy"`
 }
 
 // prove runs the batch as often as asked and prints what it came to, also where that is not what was decided.
 func (e *Env) prove(ctx context.Context, a replayArgs, batch *pipeline.Rerun) error {
 	d := batch.Past.Decision
-	shown := replayShown{Batch: int64(a.batch), Revision: d.Revision, Decided: d.Digest}
+	shown := replayShown{Batch: int64(a.batch), Revision: d.Revision, Decided: d.Digest, Now: batch.Host()}
+	if d.Host != (checkpoint.Host{}) {
+		shown.By = &d.Host
+	}
 	var differs error
 	var got *engine.Replayed
 	for shown.Times < a.times && differs == nil {
@@ -165,7 +171,7 @@ func (s *replayShown) page(batch *pipeline.Rerun) *page {
 	d := batch.Past.Decision
 	p.row("batch", s.Batch)
 	p.row("revision", s.Revision)
-	p.row("decided", s.Decided)
+	p.row("decided", s.Decided, "by "+engine.HostText(d.Host))
 	p.row("replayed", s.Digest, map[bool]string{true: "the same, " + plural(int64(s.Times), "time"), false: "DIFFERENT"}[s.Proven])
 	p.line("")
 	row := func(kind, name string, want, got checkpoint.Digest) {
