@@ -82,8 +82,7 @@ func quiet(line string) string {
 	})
 }
 
-// check runs a module that is valid in every way it can be run. Rewritten, both engines must do the same to the bit, and use
-// the same fuel. Where it is quiet, it must also do what it did before it was rewritten; and as it came, and on the compiler,
+// check runs a module that is valid in every way it can be run. Where it is quiet, it must also do what it did before it was rewritten; and as it came, and on the compiler,
 // where the engine takes it rightly.
 func (ms *machines) check(wasm []byte, seed uint64, o Options) (*outcome, error) {
 	ctx := context.Background()
@@ -95,19 +94,9 @@ func (ms *machines) check(wasm []byte, seed uint64, o Options) (*outcome, error)
 	if err != nil {
 		return nil, err
 	}
-	first, err := ms.compiler.run(ctx, rewritten, seed)
+	first, err := ms.both(ctx, rewritten, seed)
 	if err != nil {
-		return nil, fmt.Errorf("rewritten: %w", err)
-	}
-	second, err := ms.interpreter.run(ctx, rewritten, seed)
-	if err != nil {
-		return nil, fmt.Errorf("rewritten: %w", err)
-	}
-	if err := same("compiler and interpreter", first, second, exact); err != nil {
 		return nil, err
-	}
-	if first.fuel != second.fuel {
-		return nil, fmt.Errorf("the compiler used %d of fuel, the interpreter %d", first.fuel, second.fuel)
 	}
 	if !o.Quiet || usesActive(m) {
 		return first, nil
@@ -129,6 +118,25 @@ func (ms *machines) check(wasm []byte, seed uint64, o Options) (*outcome, error)
 				return nil, fmt.Errorf("%s: %w", machine.name, err)
 			}
 		}
+	}
+	return first, nil
+}
+
+// both runs a rewritten module on both engines, which must do the same to the bit, and use the same fuel.
+func (ms *machines) both(ctx context.Context, rewritten form, seed uint64) (*outcome, error) {
+	first, err := ms.compiler.run(ctx, rewritten, seed)
+	if err != nil {
+		return nil, fmt.Errorf("rewritten: %w", err)
+	}
+	second, err := ms.interpreter.run(ctx, rewritten, seed)
+	if err != nil {
+		return nil, fmt.Errorf("rewritten: %w", err)
+	}
+	if err := same("compiler and interpreter", first, second, exact); err != nil {
+		return nil, err
+	}
+	if first.fuel != second.fuel {
+		return nil, fmt.Errorf("the compiler used %d of fuel, the interpreter %d", first.fuel, second.fuel)
 	}
 	return first, nil
 }

@@ -24,7 +24,10 @@ const (
 	depth = 1_900
 )
 
-var errDepth = errors.New("too deep")
+var (
+	errDepth = errors.New("too deep")
+	errFuel  = errors.New("out of fuel")
+)
 
 // machine is an engine with the host's functions.
 type machine struct {
@@ -32,6 +35,7 @@ type machine struct {
 	runtime wazero.Runtime
 	noted   []string // calls of the host's functions
 	given   int64    // fuel
+	most    int64    // fuel of one call, 0: no end
 	stopped error
 }
 
@@ -81,6 +85,10 @@ func (m *machine) yield(_ context.Context, _ api.Module, stack []uint64) {
 	if left < 0 {
 		m.stopped = errDepth
 		panic(errDepth)
+	}
+	if m.most > 0 && m.given > m.most {
+		m.stopped = errFuel
+		panic(errFuel)
 	}
 	m.given += slice - fuel
 	stack[0] = slice
