@@ -242,3 +242,6 @@ func (op Op) Immediates() (memory, lane bool) {
 	imm := ops[op].imm
 	return imm == immMemory || imm == immMemLane, imm == immLane || imm == immMemLane
 }
+
+// Known says whether an instruction is one of WebAssembly 2.0.
+func Known(op Op) bool { return int(op) < len(ops) && ops[op].imm != immInvalid }
