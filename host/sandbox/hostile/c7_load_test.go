@@ -261,6 +261,8 @@ func imports() []variant {
 		with("unknown module", refused(sandbox.CodeImport, "fs", "open"), "fs", "open", i32, i32),
 		with("unknown function", refused(sandbox.CodeImport, "wasmill_1", "exec"), "wasmill_1", "exec", i32, i32),
 		with("our own module of helpers", refused(sandbox.CodeImport, "__wasmill", "yield"), "__wasmill", "yield", i64+i64, i64),
+		with("the same function twice", want{}, "wasmill_1", "emit", i32+i32+i32, ""),
+		with("the same function twice with two types", refused(sandbox.CodeImport, "emit"), "wasmill_1", "emit", i32+i32, ""),
 		with("no name", refused(sandbox.CodeImport), "", "", "", ""),
 		with("terminal codes", refused(sandbox.CodeImport, `\x1b`), "env\x1b[31m", "a\nb", "", ""),
 		with("a long name", refused(sandbox.CodeImport), repeat("m", 9_000), repeat("n", 9_000), "", ""),

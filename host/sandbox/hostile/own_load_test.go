@@ -203,12 +203,21 @@ func edges() []variant {
 	labels := repeat(switches(1, binary.MaxTargets-1), binary.MaxAllTargets/binary.MaxTargets)
 	return []variant{
 		ok("locals", groups(run(binary.MaxLocals-10, i32)), used.String()),
+		ok("locals, with all that may be added", groups(run(binary.MaxLocals-2, i32), run(1, v128), run(1, f64)), everything(binary.MaxLocals)),
 		ok("blocks", "", nested(binary.MaxNesting-2, block, nop)),
 		ok("ifs", "", nested(binary.MaxNesting-2, w.Const(0)+ifThen, nop)),
 		variant{name: "loops", wasm: batching(groups(run(uint32(side), i32)), loops(side, side)).bytes(), want: trapped(abi.TrapFuel)},
 		ok("labels", "", labels),
 		ok("labels to far and near", "", farLabels(min(binary.MaxNesting, 2_000), 10)),
 	}
+}
+
+// everything has one of each sort of instruction that is written as several. Locals have a v128 and an f64 at last.
+func everything(locals uint32) string {
+	v, d := locals, locals+1
+	return w.Get(v) + w.Get(v) + "\xfd\xe4\x01" + w.Get(v) + "\xfd\xf2\x01" + w.Get(v) + w.Get(v) + "\xfd\x52" + set(v) +
+		w.Get(d) + w.Get(d) + "\xa6" + w.Get(d) + "\xa3" + w.Get(d) + w.Get(0) + "\x1b" + set(d) +
+		w.Const(7) + w.Const(3) + "\x6f" + w.Drop + block + w.Loop + w.Const(1) + "\x0d\x01" + w.Br0 + w.End + w.End
 }
 
 // farLabels are nested blocks with br_tables in the middle that name every one of them.

@@ -75,10 +75,10 @@ type watched struct {
 	last   int
 }
 
-// watch runs a rewritten module on an engine of its own, whose yield counts, and stops it after so many of them.
-func watch(t *testing.T, m *module, yields int) watched {
+// stage is a rewritten module on an engine of its own, whose yield is ours.
+func stage(t *testing.T, wasm []byte, config wazero.RuntimeConfig, yield func(mod api.Module, stack []uint64)) api.Module {
 	t.Helper()
-	form, err := binary.Parse(m.bytes())
+	form, err := binary.Parse(wasm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,36 +87,51 @@ func watch(t *testing.T, m *module, yields int) watched {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	rt := wazero.NewRuntime(ctx)
-	defer rt.Close(ctx)
-	var seen watched
-	host := rt.NewHostModuleBuilder(rewriter.Module).NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, mod api.Module, stack []uint64) {
-		seen.yield(mod, stack)
-		if seen.yields == yields {
-			panic(errEnough{})
+	rt := wazero.NewRuntimeWithConfig(ctx, config)
+	t.Cleanup(func() { _ = rt.Close(context.Background()) })
+	host := func(module string, functions ...string) {
+		b := rt.NewHostModuleBuilder(module)
+		for _, name := range functions {
+			i32, i64 := api.ValueTypeI32, api.ValueTypeI64
+			params, results := []api.ValueType{i32, i32, i32}, []api.ValueType{}
+			call := func(api.Module, []uint64) {}
+			if name == rewriter.Yield {
+				params, results, call = []api.ValueType{i64, i64}, []api.ValueType{i64}, yield
+			}
+			f := api.GoModuleFunc(func(_ context.Context, mod api.Module, stack []uint64) { call(mod, stack) })
+			b.NewFunctionBuilder().WithGoModuleFunction(f, params, results).Export(name)
 		}
-	}), []api.ValueType{api.ValueTypeI64, api.ValueTypeI64}, []api.ValueType{api.ValueTypeI64}).Export(rewriter.Yield)
-	if _, err := host.Instantiate(ctx); err != nil {
-		t.Fatal(err)
-	}
-	none := func(name string) {
-		nothing := api.GoModuleFunc(func(context.Context, api.Module, []uint64) {})
-		three := []api.ValueType{api.ValueTypeI32, api.ValueTypeI32, api.ValueTypeI32}
-		b := rt.NewHostModuleBuilder(name)
-		b.NewFunctionBuilder().WithGoModuleFunction(nothing, three, nil).Export("emit")
-		b.NewFunctionBuilder().WithGoModuleFunction(nothing, three, nil).Export("log")
 		if _, err := b.Instantiate(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	none("wasmill_1")
+	host(rewriter.Module, rewriter.Yield)
+	host("wasmill_1", "emit", "log")
 	mod, err := rt.Instantiate(ctx, out.Wasm)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod.ExportedGlobal(rewriter.Fuel).(api.MutableGlobal).Set(sliceOfFuel)
+	return mod
+}
+
+// call runs the batch with a first slice of fuel.
+func call(ctx context.Context, mod api.Module, slice int64) ([]uint64, error) {
+	mod.ExportedGlobal(rewriter.Fuel).(api.MutableGlobal).Set(uint64(slice))
 	mod.ExportedGlobal(rewriter.Depth).(api.MutableGlobal).Set(1000)
-	if _, err := mod.ExportedFunction("wasmill_batch").Call(ctx, 0, 0); err == nil {
+	return mod.ExportedFunction("wasmill_batch").Call(ctx, 0, 0)
+}
+
+// watch stops a module after so many yields.
+func watch(t *testing.T, m *module, yields int) watched {
+	t.Helper()
+	var seen watched
+	mod := stage(t, m.bytes(), wazero.NewRuntimeConfig(), func(mod api.Module, stack []uint64) {
+		seen.yield(mod, stack)
+		if seen.yields == yields {
+			panic(errEnough{})
+		}
+	})
+	if _, err := call(t.Context(), mod, sliceOfFuel); err == nil {
 		t.Fatal("it returned")
 	}
 	return seen
@@ -174,6 +189,38 @@ func longestStop(before, after *metrics.Float64Histogram) float64 {
 		}
 	}
 	return 0
+}
+
+// TestYieldsChangeNothing gives fuel in slices of every size, down to one that makes every check a yield: the answer and
+// what is used are the same.
+func TestYieldsChangeNothing(t *testing.T) {
+	answers := map[int]string{}
+	for name, config := range map[string]wazero.RuntimeConfig{"compiler": wazero.NewRuntimeConfig(), "interpreter": wazero.NewRuntimeConfigInterpreter()} {
+		for _, locals := range []int{1, 3, 5, 16, 17, 40} {
+			t.Run(fmt.Sprint(name, " ", locals), func(t *testing.T) {
+				size, given, yields := int64(0), int64(0), 0
+				mod := stage(t, living(locals, 3), config, func(_ api.Module, stack []uint64) {
+					more := (-int64(stack[0]) + size - 1) / size * size
+					given, yields = given+more, yields+1
+					stack[0] += uint64(more)
+				})
+				for _, size = range []int64{1 << 40, 1_000_000, 1_000, 100, 17, 2, 1} {
+					given, yields = size, 0
+					got, err := call(t.Context(), mod, size)
+					if err != nil {
+						t.Fatal(err)
+					}
+					answer := fmt.Sprintf("%d after %d fuel", int32(got[0]), given-int64(mod.ExportedGlobal(rewriter.Fuel).Get()))
+					if answers[locals] == "" {
+						answers[locals] = answer
+					}
+					if first := answers[locals]; answer != first || size <= 100 && yields < 40 {
+						t.Errorf("in slices of %d it is %s, not %s (%d yields)", size, answer, answers[locals], yields)
+					}
+				}
+			})
+		}
+	}
 }
 
 // BenchmarkCollectorPause tells the longest that Go's garbage collector stops all goroutines while a guest spins, and the
