@@ -39,6 +39,9 @@ const (
 	mBody
 	mInstructions
 	mLocals
+	mAllLocals
+	mCalls
+	mIndirect
 	mNesting
 	mBlocks
 	mLoops
@@ -76,6 +79,9 @@ var measures = [mCount]measure{
 	mBody:         {"bytes of a body", binary.MaxBody},
 	mInstructions: {"instructions", 0},
 	mLocals:       {"locals with params", binary.MaxLocals},
+	mAllLocals:    {"locals in the module", 0},
+	mCalls:        {"calls in a function", 0},
+	mIndirect:     {"indirect calls in a function", 0},
 	mNesting:      {"nested blocks", binary.MaxNesting},
 	mBlocks:       {"blocks", 0},
 	mLoops:        {"nested loops", 0},
@@ -139,7 +145,7 @@ func (f *figures) body(b *binary.Body, params int) {
 		locals += int(l.Count)
 	}
 	var open []binary.Op
-	blocks, loops, labels := 0, 0, 0
+	blocks, loops, labels, calls, indirect := 0, 0, 0, 0, 0
 	code := b.Read()
 	for code.Next() {
 		switch in := &code.In; in.Op {
@@ -162,12 +168,19 @@ func (f *figures) body(b *binary.Body, params int) {
 		case binary.OpBrTable:
 			f.most(mTargets, len(in.Targets))
 			labels += len(in.Targets)
+		case binary.OpCall:
+			calls++
+		case binary.OpCallIndirect:
+			indirect++
 		}
 	}
 	f.lives(b, locals)
 	f.most(mBody, len(b.Code))
 	f.most(mInstructions, b.Instructions)
 	f.most(mLocals, locals)
+	f[mAllLocals] += locals
+	f.most(mCalls, calls)
+	f.most(mIndirect, indirect)
 	f.most(mBlocks, blocks)
 	f.most(mBlocksLocals, blocks*locals)
 	f.most(mFuncTargets, labels)
@@ -298,8 +311,8 @@ func corpus(t *testing.T) (names []string, all map[string][]byte) {
 		}
 		files = append(files, found...)
 	}
-	if *calibrate != "" && *calibrate != "-" {
-		files = append(files, strings.Split(*calibrate, ",")...)
+	if *calibrate != "-" {
+		files = append(files, strings.FieldsFunc(*calibrate, func(r rune) bool { return r == 44 })...)
 	}
 	for _, file := range files {
 		wasm, err := os.ReadFile(file)
@@ -311,8 +324,9 @@ func corpus(t *testing.T) (names []string, all map[string][]byte) {
 	return names, all
 }
 
-// TestCalibration shows how far real modules stay below each limit of the reader: at least by a factor of four. With the
-// flag -calibrate it prints all figures.
+// TestCalibration shows how far real modules stay below each limit of the reader: at least by a factor of four, but for the
+// size, and for data segments, of which Go's linker makes 100,000 and never more. With the flag -calibrate it prints all
+// figures.
 func TestCalibration(t *testing.T) {
 	names, all := corpus(t)
 	var largest figures
@@ -325,7 +339,7 @@ func TestCalibration(t *testing.T) {
 		}
 	}
 	for i, m := range measures {
-		if m.limit > 0 && largest[i]*4 > m.limit && i != mBytes {
+		if m.limit > 0 && largest[i]*4 > m.limit && i != mBytes && i != mDataSegments {
 			t.Errorf("%s: a real module has %d, the limit is %d", m.name, largest[i], m.limit)
 		}
 	}

@@ -160,6 +160,12 @@ func init() {
 		"memory": func(d *dear, n, _ int) { d.fn(0, rep(get(0)+get(0)+"\x28\x02\x04"+"\x36\x02\x08", n)) },
 		// n calls in one line
 		"calls": func(d *dear, n, _ int) { d.fn(0, rep(get(0)+"\x10\x00", n)) },
+		// n calls of two bytes in one line
+		"calls-short": func(d *dear, n, _ int) {
+			d.types, d.nTypes = w.FuncType("", ""), 1
+			d.fn(0, rep("\x10\x01", n))
+			d.bodies, d.kinds = append(d.bodies, w.Name(w.U32(0)+end)), append(d.kinds, 1)
+		},
 		// n indirect calls in one line
 		"indirect": func(d *dear, n, _ int) {
 			d.tables, d.count = "\x70\x00\x01", 1
