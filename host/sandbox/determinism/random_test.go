@@ -244,15 +244,16 @@ func randomModule(seed uint64, n int) []byte {
 	return m.Bytes()
 }
 
-// TestRandomFloatCode runs random functions on floats, in which bits of NaNs decide about branches and reach memory.
+// TestRandomFloatCode runs random functions on floats, in which bits of NaNs decide about branches and reach memory. In the
+// last seeds the compiler for amd64 lost the second operand of a select, or a sign, before both were written otherwise.
 func TestRandomFloatCode(t *testing.T) {
-	seeds, functions := uint64(12), 40
+	seeds, functions := []uint64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1029, 1037, 1077, 1104}, 45
 	if testing.Short() {
-		seeds = 2
+		seeds = seeds[:2]
 	}
 	g := golden{name: "random.txt"}
 	runs, differed := 0, 0
-	for seed := range seeds {
+	for _, seed := range seeds {
 		wasm := randomModule(seed, functions)
 		compiler, interpreter := onBoth(t, wasm, rewriter.Options{})
 		plain, other := onBoth(t, wasm, rewriter.Options{Plain: true})
