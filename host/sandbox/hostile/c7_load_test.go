@@ -81,7 +81,7 @@ var loadAttacks = []attack{
 			}
 		}
 	}},
-	{id: "C7-6", name: "8,000 ifs over 200 locals", cpu: 6, rss: 400, each: one(func() []byte {
+	{id: "C7-6", name: "8,000 ifs over 200 locals", cpu: 6, rss: 400, long: true, each: one(func() []byte {
 		var code strings.Builder
 		for i := range 8000 {
 			at := uint32(2 + i%200)
@@ -89,7 +89,7 @@ var loadAttacks = []attack{
 		}
 		return batching(groups(run(200, i32)), code.String()).bytes()
 	}, want{})},
-	{id: "C7-7", name: "500 K empty functions", cpu: 1, rss: 160, each: one(func() []byte {
+	{id: "C7-7", name: "500 K empty functions", cpu: 1, rss: 160, long: true, each: one(func() []byte {
 		m := transform()
 		t, empty := w.U32(m.typ("", "")), &body{}
 		for range 500_000 {

@@ -16,7 +16,7 @@ var little = sandbox.Limits{FuelCall: 2_000_000, FuelRecord: 1}
 
 // runAttacks are the cases 11 to 16 and 22 to 36: what a module does when it runs.
 var runAttacks = []attack{
-	{id: "C7-11", name: "endless loops", cpu: 6, rss: 60, each: some(func() []variant {
+	{id: "C7-11", name: "endless loops", cpu: 6, rss: 60, long: true, each: some(func() []variant {
 		loop := forever("")
 		start := transform()
 		start.start = w.U32(start.def("", "", "", loop))
@@ -49,7 +49,7 @@ var runAttacks = []attack{
 		}
 		return sorted(all)
 	})},
-	{id: "C7-12", name: "2,000 memory.fill of 16 MiB in a straight line", cpu: 1, rss: 90, each: one(func() []byte {
+	{id: "C7-12", name: "2,000 memory.fill of 16 MiB in a straight line", cpu: 1, rss: 90, long: true, each: one(func() []byte {
 		m := batching("", repeat(w.Const(0)+w.Const(7)+w.Const(16<<20)+fillMemory, 2_000))
 		m.memories[0] = "\x00" + w.U32(260)
 		return m.bytes()
@@ -71,7 +71,7 @@ var runAttacks = []attack{
 	{id: "C7-15", name: "memory.grow page by page", cpu: 0.5, rss: 60, onEach: true, each: one(func() []byte {
 		return answering("", w.Loop+w.Const(1)+w.Grow+w.Const(-1)+"\x47"+brIf0+w.End+memorySize).bytes()
 	}, answered(1024))},
-	{id: "C7-16", name: "grows to the limit and touches all", cpu: 5, rss: 200, each: func(yield func(variant) bool) {
+	{id: "C7-16", name: "grows to the limit and touches all", cpu: 5, rss: 200, long: true, each: func(yield func(variant) bool) {
 		m := batching("", w.Const(1016)+w.Grow+w.Drop+w.Const(0)+w.Const(1)+w.Const(64<<20)+fillMemory)
 		yield(variant{wasm: m.bytes(), own: backToBaseline, want: want{}})
 	}},
@@ -306,6 +306,8 @@ func endings() []variant {
 		{name: "indirect call of another type", wasm: indirect(0), want: trapped(abi.TrapIndirect)},
 		{name: "indirect call of nothing", wasm: indirect(3), want: trapped(abi.TrapTable)},
 		{name: "indirect call outside", wasm: indirect(-1), want: trapped(abi.TrapTable)},
+		{name: "an error text of all memory", wasm: answering("", w.Get(0)+w.Const(0)+w.Store(100)+w.Get(0)+w.Const(8<<16)+w.Store(104)+w.Const(9)).bytes(), want: answered(9)},
+		{name: "an error text of 4 GiB", wasm: answering("", w.Get(0)+w.Const(-1)+w.Store(100)+w.Get(0)+w.Const(-1)+w.Store(104)+w.Const(9)).bytes(), want: answered(9)},
 		{name: "the least status", wasm: answering("", w.Const(-1<<31)).bytes(), want: answered(-1 << 31)},
 	}
 }

@@ -243,4 +243,4 @@ func (v *variant) check(o *outcome) string {
 }
 
 // maxMessage bounds what a module can make the host say, in bytes.
-const maxMessage = 4 << 10
+const maxMessage = 8 << 10

@@ -14,7 +14,7 @@ import (
 // blocks and calls; the room for all frames is fixed, and where it ends differs by engine. So the count of depth must end
 // the guest before that, everywhere at the same call.
 var frameAttacks = []attack{
-	{id: "F1", name: "live values", cpu: 3, rss: 200, onEach: true, each: frames(func(give func(string, *module)) {
+	{id: "F1", name: "live values", cpu: 3, rss: 200, onEach: true, long: true, each: frames(func(give func(string, *module)) {
 		for _, n := range []int{100, 300, 500, 680, 5_000, 30_000} {
 			m := transform()
 			recursive(m, "", "", "", repeat(w.Const(0)+"\xfd\x00\x00\x00", n)+w.Call(5)+repeat("\xfd\x51", n-1)+"\xfd\x53"+w.Drop)

@@ -54,7 +54,7 @@ var ownLoadAttacks = []attack{
 			{name: "in 1,500 functions", wasm: spread.bytes(), want: refused(sandbox.CodeTooLarge, "br_table", "function", "at byte")},
 		}
 	})},
-	{id: "O25", name: "many types", cpu: 3, rss: 400, each: some(func() []variant {
+	{id: "O25", name: "many types", cpu: 3, rss: 400, long: true, each: some(func() []variant {
 		kinds := func(n, params int) []byte {
 			m := transform()
 			for range n {
@@ -91,7 +91,7 @@ var ownLoadAttacks = []attack{
 			{name: "imports", wasm: transform(more...).bytes(), want: want{}},
 		}
 	})},
-	{id: "O28", name: "as many segments as may be", cpu: 3, rss: 300, each: some(func() []variant {
+	{id: "O28", name: "as many segments as may be", cpu: 3, rss: 300, long: true, each: some(func() []variant {
 		data, elements := transform(), transform()
 		elements.tables = []string{funcref + "\x00\x08"}
 		for range binary.MaxSegments {

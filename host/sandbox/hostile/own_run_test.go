@@ -3,7 +3,9 @@ package hostile
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/sandbox"
@@ -58,7 +60,7 @@ var ownRunAttacks = []attack{
 			{name: "1,000^6", wasm: tree(1_000, 6), limits: sandbox.Limits{FuelCall: 10_000_000, FuelRecord: 1}, want: trapped(abi.TrapFuel)},
 		}
 	})},
-	{id: "O7", name: "start-up that does what it should not", cpu: 4, rss: 90, each: some(startUps)},
+	{id: "O7", name: "start-up that does what it should not", cpu: 4, rss: 90, long: true, each: some(startUps)},
 	{id: "O8", name: "the fuel of alloc and of a call to the last drop", cpu: 1, slow: 4, rss: 60, onEach: true, each: some(func() []variant {
 		alloc := func(n int32) []byte {
 			m := transform()
@@ -73,7 +75,7 @@ var ownRunAttacks = []attack{
 			{name: "a call", wasm: call.bytes(), own: lastDrop},
 		}
 	})},
-	{id: "O9", name: "storms of host calls", cpu: 2, slow: 8, rss: 120, onEach: true, each: some(hostStorms)},
+	{id: "O9", name: "storms of host calls", cpu: 2, slow: 8, rss: 120, onEach: true, long: true, each: some(hostStorms)},
 	{id: "O10", name: "segments that were dropped", cpu: 0.5, rss: 60, onEach: true, each: some(droppedSegments)},
 	{id: "O11", name: "memory.size and other cheap things without end", cpu: 1, slow: 4, rss: 60, onEach: true, each: some(func() []variant {
 		var all []variant
@@ -167,6 +169,9 @@ var ownRunAttacks = []attack{
 		return batching("", forever(repeat("\xd2\x02"+w.Drop, 500))).bytes()
 	}, trapped(abi.TrapFuel)).fuelled(1_000_000_000)},
 	{id: "O33", name: "instances that are dear to make", cpu: 3, rss: 300, long: true, each: some(dearInstances)},
+	{id: "O34", name: "many that end badly beside each other", cpu: 4, rss: 300, long: true, each: func(yield func(variant) bool) {
+		yield(variant{own: together})
+	}},
 	{id: "O19", name: "a start-up that cannot be kept and costs its whole fuel each time", cpu: 3, rss: 60, long: true, each: func(yield func(variant) bool) {
 		m := transform()
 		m.tables = []string{funcref + "\x00\x08"}
@@ -393,6 +398,43 @@ func wideBody(kind string) string {
 		in.WriteString(w.Get(i))
 	}
 	return in.String() + repeat("\x02"+kind, 20) + repeat(w.End, 20) + repeat("\x03"+kind, 20) + repeat(w.End, 20)
+}
+
+// together runs lanes of programs that end in different ways at the same time, while memory is collected, and wants of each
+// what it does alone.
+func together(ctx context.Context, e sandbox.Engine, _ *variant) outcome {
+	deep := transform()
+	recursive(deep, "", "", groups(run(50, i64)), w.Call(5))
+	all := []variant{
+		{name: "depth", wasm: deep.bytes(), want: trapped(abi.TrapDepth)},
+		{name: "fuel", wasm: batching("", forever(w.Const(0)+w.Const(1)+w.Const(8<<16)+fillMemory)).bytes(), limits: little, want: trapped(abi.TrapFuel)},
+		{name: "memory", wasm: batching("", w.Const(1016)+w.Grow+w.Drop+w.Const(0)+w.Const(1)+w.Const(64<<20)+fillMemory+w.Const(-1)+w.Load(0)+w.Drop).bytes(), want: trapped(abi.TrapMemory)},
+		{name: "exit", wasm: batching("", w.Unreachable).bytes(), want: trapped(abi.TrapUnreachable)},
+		{name: "echo", wasm: echo(), want: want{}},
+		{name: "emit", wasm: emits("", -1, 1, 56), want: trapped(abi.TrapEmit)},
+	}
+	wrong := make(chan string, len(all))
+	var group sync.WaitGroup
+	for i := range all {
+		group.Go(func() {
+			for range 4 {
+				v := all[i]
+				v.lanes = 1
+				if o := v.run(ctx, e); v.check(&o) != "" {
+					wrong <- v.check(&o)
+					return
+				}
+				runtime.GC()
+			}
+		})
+	}
+	group.Wait()
+	select {
+	case w := <-wrong:
+		return outcome{At: "together", Error: w}
+	default:
+		return outcome{At: atEnd}
+	}
 }
 
 // dearInstances have as much as may be of what every instance is made of.

@@ -162,7 +162,10 @@ func (s *watched) yield(mod api.Module, stack []uint64) {
 func TestYieldsComeOften(t *testing.T) {
 	for name, m := range spinners() {
 		t.Run(name, func(t *testing.T) {
-			const yields = 50
+			yields := 50
+			if testing.Short() {
+				yields = 5
+			}
 			seen := watch(t, m, yields)
 			if seen.yields != yields || seen.most >= sliceOfFuel {
 				t.Errorf("%d yields, %d fuel over a slice", seen.yields, seen.most)
