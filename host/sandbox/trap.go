@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/sandbox/binary"
+	"github.com/wasmill/wasmill/host/sandbox/rewriter"
 )
 
 // failure turns the error of a guest's call into what it means: a *Failure when the guest did wrong, the host's trouble
@@ -92,6 +93,9 @@ func trapNames(text string) (abi.TrapName, bool) {
 func (m *module) trace(text string) []string {
 	var stack []string
 	for _, f := range framesOf(text) {
+		if f.text == rewriter.Module+"."+rewriter.Yield {
+			continue
+		}
 		var own bool
 		if f.own {
 			if f.index, own = m.rewritten.Index(f.index); !own {
