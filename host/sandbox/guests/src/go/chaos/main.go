@@ -51,9 +51,7 @@ func record(out, v []byte, index uint32) ([]byte, bool) {
 	}
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	key := make([]byte, 8)
-	_, err := rand.Read(key)
-	fmt.Fprintf(&b, "%x %v %d %v %v %d %d %d", key, err, mathrand.Uint64(), time.Now().UnixNano(), os.Environ(), stats.NumGC, stats.Mallocs, stats.HeapAlloc)
+	fmt.Fprintf(&b, "%s %d %d %v %d %d %d", rand.Text(), mathrand.Uint64(), time.Until(time.Unix(0, 0)), os.Environ(), stats.NumGC, stats.Mallocs, stats.HeapAlloc)
 	var any map[string]any
 	if json.Unmarshal(v, &any) != nil {
 		return out, false
