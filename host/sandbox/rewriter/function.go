@@ -8,14 +8,15 @@ import (
 
 // function rewrites one function after the other.
 type function struct {
-	p       *plan
-	regions regions
-	parking parking
-	nans    nans
-	selects selects
-	cuts    []cut
-	w       writer // the body that is being written
-	offsets []Offset
+	p        *plan
+	regions  regions
+	parking  parking
+	nans     nans
+	selects  selects
+	compares compares
+	cuts     []cut
+	w        writer // the body that is being written
+	offsets  []Offset
 
 	calls  bool        // it calls functions, so it takes part in the count of depth
 	floats bool        // it has results that may have to be made canonical
@@ -270,6 +271,8 @@ func (f *function) blockType(t *binary.FuncType) int64 {
 // body writes the instructions, with what is charged for them and what makes numbers canonical.
 func (f *function) body(b *binary.Body) {
 	heads, points, selects := f.regions.heads, f.nans.points, f.selects.list
+	ands := f.made&isAnd != 0
+	f.compares.begin()
 	nesting, n := uint32(0), int32(0)
 	for c := b.Read(); c.Next(); n++ {
 		in := &c.In
@@ -303,7 +306,13 @@ func (f *function) body(b *binary.Body) {
 				f.w.instruction(in, nil)
 			}
 		default:
+			if ands && f.compares.mistaken(in.Op) {
+				f.neutral(in.Op)
+			}
 			f.other(in)
+		}
+		if ands {
+			f.compares.step(in)
 		}
 		if len(points) > 0 && points[0].at == n {
 			f.canonical(points[0].lane)

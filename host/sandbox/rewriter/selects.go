@@ -14,11 +14,12 @@ import (
 // unknown is the type of what comes from code that is never reached.
 const unknown binary.ValueType = 0
 
-// What an instruction means for the selects of its function.
+// What an instruction means for the selects and comparisons of its function.
 const (
 	makesFloat = 1 << iota // it leaves a float or a vector
 	isSelect
 	isSplit // it is written as several
+	isAnd
 )
 
 // results are the types of instructions that always leave the same one.
@@ -65,6 +66,7 @@ func makeMade() *[len(results)]uint8 {
 	for _, op := range []binary.Op{opCopySign32, opCopySign64, opBitSelect} {
 		t[op] |= isSplit
 	}
+	t[opI32And], t[opI64And] = isAnd, isAnd
 	return t
 }
 

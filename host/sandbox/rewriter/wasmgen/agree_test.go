@@ -14,7 +14,6 @@ import (
 
 	"github.com/wasmill/wasmill/host/sandbox/binary"
 	"github.com/wasmill/wasmill/host/sandbox/rewriter"
-	"github.com/wasmill/wasmill/host/sandbox/wasmtest"
 )
 
 // machines are both engines.
@@ -235,31 +234,6 @@ func TestSmith(t *testing.T) {
 	for file, wasm := range smithFiles(t) {
 		if _, err := ms.check(wasm, uint64(len(wasm)), Options{Quiet: true, Short: true}); err != nil {
 			t.Errorf("%s: %v", file, err)
-		}
-	}
-}
-
-// TestOtherLanes holds what random modules found: a NaN of 64 bits whose halves are compared as floats of 32 bits, and the
-// other way round. Arithmetic that kept the payload would give the constant's own halves back.
-func TestOtherLanes(t *testing.T) {
-	const (
-		payload64 = "\xfd\x0c" + "\x00\x00\x80\x3f\x00\x00\xf8\x7f" + "\x00\x00\x80\x3f\x00\x00\xf8\x7f" // f32x4 1 nan 1 nan
-		payload32 = "\xfd\x0c" + "\x01\x00\x00\x00\x02\x00\xf0\x7f" + "\x01\x00\x00\x00\x02\x00\xf0\x7f" // f64x2 nan nan
-		ones      = "\xfd\x0c" + "\x00\x00\x80\x3f\x00\x00\x80\x3f" + "\x00\x00\x80\x3f\x00\x00\x80\x3f"
-		mask      = "\xfd\xa4\x01" // i32x4.bitmask
-	)
-	for name, code := range map[string]string{
-		"f64x2.max, f32x4.eq":  payload64 + payload64 + "\xfd\xf5\x01" + ones + "\xfd\x41" + mask,
-		"f64x2.add, f32x4.add": payload64 + payload64 + "\xfd\xf0\x01" + ones + "\xfd\xe4\x01" + mask,
-		"f64x2.sub, demote":    payload64 + payload64 + "\xfd\xf1\x01" + "\xfd\x5e" + mask,
-		"f64x2.sub, promote":   payload64 + payload64 + "\xfd\xf1\x01" + "\xfd\x5f" + mask,
-		"f64x2.mul, truncate":  payload64 + payload64 + "\xfd\xf2\x01" + "\xfd\xf8\x01" + mask,
-		"f32x4.mul, f64x2.lt":  payload32 + payload32 + "\xfd\xe6\x01" + ones + "\xfd\x49" + mask,
-		"f32x4.mul, truncate":  payload32 + payload32 + "\xfd\xe6\x01" + "\xfd\xfd\x01" + mask,
-	} {
-		module := wasmtest.Module{Funcs: []wasmtest.Func{{Export: "f", Result: "\x7f", Code: code}}}
-		if _, err := newMachines(t).check(module.Bytes(), 0, Options{}); err != nil {
-			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
