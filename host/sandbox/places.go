@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,6 +73,23 @@ func where(p debuginfo.Place) string {
 		return " (" + p.File + ")"
 	}
 	return fmt.Sprintf(" (%s:%d)", p.File, p.Line)
+}
+
+// maxWhere is how many functions Where names.
+const maxWhere = 4
+
+// Where says which functions the guest was in, innermost first, for messages and logs: those whose source lines are known,
+// or else the first ones; "" when nothing is known. It must not reach anything that is compared or kept with a batch.
+func (f *Failure) Where() string {
+	hasLine := func(s string) bool { return strings.HasSuffix(s, ")") && strings.Contains(s, " (") }
+	shown := f.Stack
+	if slices.ContainsFunc(shown, hasLine) {
+		shown = slices.DeleteFunc(slices.Clone(shown), func(s string) bool { return !hasLine(s) })
+	}
+	if len(shown) == 0 {
+		return ""
+	}
+	return "in " + strings.Join(shown[:min(len(shown), maxWhere)], ", called by ")
 }
 
 // maxFrames is how many lines of a stack are kept: wazero writes 30, each of which may have inlined ones.

@@ -144,6 +144,24 @@ func TestFramesOf(t *testing.T) {
 	}
 }
 
+func TestWhereAFailureWas(t *testing.T) {
+	tests := []struct {
+		stack []string
+		want  string
+	}{
+		{nil, ""},
+		{[]string{"a"}, "in a"},
+		{[]string{"main.(*T).f", "b", "c", "d", "e"}, "in main.(*T).f, called by b, called by c, called by d"},
+		{[]string{"panic", "unwrap (option.rs:9)", "f (lib.rs:3)", "g"}, "in unwrap (option.rs:9), called by f (lib.rs:3)"},
+	}
+	for _, tt := range tests {
+		f := &Failure{Trap: abi.TrapUnreachable, Stack: tt.stack}
+		if got := f.Where(); got != tt.want || strings.Contains(f.Error(), "in a") {
+			t.Errorf("%q: %q, want %q; %q", tt.stack, got, tt.want, f.Error())
+		}
+	}
+}
+
 func TestWhere(t *testing.T) {
 	tests := []struct {
 		place debuginfo.Place

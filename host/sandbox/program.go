@@ -55,15 +55,18 @@ func (p *program) firstStart(ctx context.Context) error {
 	return nil
 }
 
-// refuseStart says why a module did not start: what the guest did, and its last log line as the reason it gives.
+// refuseStart says why a module did not start: what the guest did and where, and its last log line as the reason it gives.
 func (p *program) refuseStart(in *instance, err error) error {
 	var failed *Failure
 	if !errors.As(err, &failed) && !errors.Is(err, ErrAlloc) {
 		return fmt.Errorf("start %s: %w", p.module.name, err)
 	}
 	wrong := fmt.Errorf("its start-up failed: %w", err)
+	if failed != nil && failed.Where() != "" {
+		wrong = fmt.Errorf("%w, %s", wrong, failed.Where())
+	}
 	if last := in.log.last; last != "" {
-		wrong = fmt.Errorf("its start-up failed: %w: %s", err, last)
+		wrong = fmt.Errorf("%w: %s", wrong, last)
 	}
 	return fault.New(CodeStart, p.module.name, wrong, "look at the transform's config, and at what the module logs when it starts")
 }
