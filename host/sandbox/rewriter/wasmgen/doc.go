@@ -14,7 +14,7 @@ type Options struct {
 	// canonical before its bits can be seen. Without it, only an engine with canonical NaNs runs the module repeatably. Its
 	// code also leaves active data segments alone: an engine was seen to keep what the specification says is dropped.
 	Quiet bool
-	// Plain leaves out selects of floats and vectors, which the compiler of wazero 1.12 gets wrong on amd64: then it runs the
+	// Plain leaves out what the compilers of wazero 1.12 get wrong, selects of floats and vectors before all: then they run the
 	// module rightly as it is.
 	Plain bool
 	// Short writes everything as toolchains do. Without it numbers are now and then longer than they need to be, also those

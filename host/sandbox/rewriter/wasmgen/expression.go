@@ -1,6 +1,9 @@
 package wasmgen
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // expression writes code that leaves one value of the type.
 func (f *function) expression(t byte, depth int) {
@@ -62,7 +65,7 @@ func (f *function) operation(t byte, depth int) {
 	}
 	ops := f.g.ops[t]
 	o := ops[f.below(len(ops))]
-	if o.flags&trunc != 0 && !f.one(4) {
+	if o.flags&trunc != 0 && !f.one(4) || f.g.o.Plain && slices.Contains(mistaken, o.code) {
 		f.leaf(t)
 		return
 	}
@@ -150,6 +153,10 @@ func (f *function) masked(mask int32, depth int) {
 	}
 	f.i32Const(mask)
 	f.byte(0x71)
+	if f.g.o.Plain { // nothing that a branch could take for a comparison
+		f.i32Const(0)
+		f.byte(0x72)
+	}
 }
 
 // address leaves an address, and memarg writes what goes with it.

@@ -167,19 +167,22 @@ func (f *function) canonical(flags uint8, t byte) {
 	f.index(0x20, tmp)
 }
 
+// canonicalLanes keeps the bits of lanes that equal themselves, and takes those of the NaN for others.
 func (f *function) canonicalLanes(flags uint8, tmp uint32, quiet32, quiet64 uint64) {
-	f.index(0x22, tmp)
-	f.byte(0xfd, 0x0c)
 	equal, quiet := byte(0x47), quiet64
 	if flags&nan32 != 0 {
 		equal, quiet = 0x41, quiet32
 	}
+	f.index(0x22, tmp)
+	f.index(0x20, tmp)
+	f.index(0x20, tmp)
+	f.byte(0xfd, equal, 0xfd, 0x4e, 0xfd, 0x0c) // and, v128.const
 	f.fixed(quiet, 8)
 	f.fixed(quiet, 8)
 	f.index(0x20, tmp)
 	f.index(0x20, tmp)
-	f.byte(0xfd, equal, 0xfd, 0x52) // bitselect
-	f.index(0x22, tmp)              // other code reads the local too
+	f.byte(0xfd, equal, 0xfd, 0x4f, 0xfd, 0x50) // andnot, or
+	f.index(0x22, tmp)                          // other code reads the local too
 }
 
 // visible makes a float that is about to be seen canonical.
