@@ -22,16 +22,16 @@ type checker struct {
 	locals uint64 // parameters included
 	// open are the open blocks, the function's own first.
 	open    []openBlock
-	loops   uint64
-	merged  uint64 // see MaxMerged
-	targets int    // of the function's br_tables
-	all     int    // of the module's
+	blocks  uint64 // that were opened
+	uses    uses
+	targets int // of the function's br_tables
+	all     int // of the module's
 }
 
 // openBlock is a block whose end was not read yet.
 type openBlock struct {
 	op   Op
-	sets uint64 // of locals inside
+	sets uint64 // of shared locals inside
 	join bool   // a branch names it, so paths meet at its end
 }
 
@@ -59,8 +59,9 @@ func (c *checker) body(i int) *Error {
 	for _, l := range b.Locals {
 		c.locals += uint64(l.Count)
 	}
-	c.open, c.loops, c.merged, c.targets = append(c.open[:0], openBlock{op: OpBlock}), 0, 0, 0
+	c.open, c.blocks, c.targets = append(c.open[:0], openBlock{op: OpBlock}), 0, 0
 	t := &c.m.Types[c.m.Funcs[i]]
+	c.uses.begin(c.locals, len(t.Params))
 	b.Slots, b.Vectors = int(c.locals)+len(t.Results), vectors(t.Params) || vectors(t.Results)
 	for _, l := range b.Locals {
 		b.Vectors = b.Vectors || l.Type == V128
@@ -76,7 +77,9 @@ func (c *checker) body(i int) *Error {
 	if len(c.open) > 0 {
 		c.fail(Malformed, "it ends inside a block")
 	}
-	b.Slots += int(c.merged)
+	if c.code.r.err == nil {
+		b.Slots += int(c.merge(b))
+	}
 	return c.code.Err()
 }
 
@@ -93,11 +96,10 @@ func (c *checker) instruction(in *Instruction) {
 		return
 	}
 	switch in.Op {
-	case OpLocalGet:
-		c.index(in.X, c.locals, "local")
-	case OpLocalSet, OpLocalTee:
-		c.index(in.X, c.locals, "local")
-		c.open[len(c.open)-1].sets++
+	case OpLocalGet, OpLocalSet, OpLocalTee:
+		if c.index(in.X, c.locals, "local"); c.code.r.err == nil {
+			c.uses.see(in.X, in.Op != OpLocalGet)
+		}
 	case OpBlock, OpLoop, OpIf:
 		c.enter(in)
 	case OpElse:
@@ -105,10 +107,15 @@ func (c *checker) instruction(in *Instruction) {
 			c.fail(Malformed, "an else without an if")
 		}
 		c.open[len(c.open)-1].op = OpElse
+		c.uses.part++
 	case OpEnd:
-		c.leave()
+		c.open = c.open[:len(c.open)-1]
+		c.uses.part++
 	case OpBr, OpBrIf:
-		c.label(in.X)
+		c.index(in.X, uint64(len(c.open)), "label")
+		c.uses.part++
+	case OpReturn, OpUnreachable:
+		c.uses.part++
 	case OpBrTable:
 		c.table(in)
 	case OpCall:
@@ -135,39 +142,8 @@ func (c *checker) enter(in *Instruction) {
 		c.fail(TooLarge, "more than %d nested blocks", MaxNesting)
 	}
 	c.open = append(c.open, openBlock{op: in.Op})
-	if in.Op != OpLoop {
-		return
-	}
-	if c.loops++; c.loops*c.locals > MaxLoopLocals {
-		c.fail(TooLarge, "%d nested loops over %d locals: their product may be at most %d", c.loops, c.locals, MaxLoopLocals)
-	}
-}
-
-// leave ends a block. Where paths meet, at its end or at the head of a loop, each local that is set inside may have a value
-// of its own.
-func (c *checker) leave() {
-	b := c.open[len(c.open)-1]
-	c.open = c.open[:len(c.open)-1]
-	if b.op == OpLoop {
-		c.loops--
-	}
-	if len(c.open) == 0 {
-		return
-	}
-	c.open[len(c.open)-1].sets += b.sets
-	if b.op == OpBlock && !b.join {
-		return
-	}
-	if c.merged += min(b.sets, c.locals); c.merged > MaxMerged {
-		c.fail(TooLarge, "more than %d values of locals meet at its loops and branches", MaxMerged)
-	}
-}
-
-// label checks a branch's target.
-func (c *checker) label(label uint32) {
-	if c.index(label, uint64(len(c.open)), "label"); c.code.r.err == nil {
-		c.open[len(c.open)-1-int(label)].join = true
-	}
+	c.blocks++
+	c.uses.part++
 }
 
 // values counts what an instruction that was checked may leave in a frame.
@@ -205,8 +181,9 @@ func (c *checker) table(in *Instruction) {
 		c.fail(TooLarge, "more than %d labels in all br_tables of the module", MaxModuleTargets)
 	}
 	for _, label := range in.Targets {
-		c.label(label)
+		c.index(label, uint64(len(c.open)), "label")
 	}
+	c.uses.part++
 }
 
 // rare checks what is seldom met.

@@ -32,16 +32,15 @@ const (
 	// MaxAllTargets is how many labels all br_tables of a function may have.
 	MaxAllTargets = 40_000
 	MaxNesting    = 5_000 // of blocks in a function
-	// MaxLoopLocals is the most that the depth of nested loops times the number of locals may come to in a function.
-	MaxLoopLocals = 100_000
-	// MaxMerged is how many values of locals may meet at the loops, ifs and named blocks of a function: for each of them
-	// counts each local that is set inside. A compiler's work, and the frame of the function, grow with it. The largest
-	// function of QuickJS has 23,000.
-	MaxMerged = 100_000
+	// MaxLoopLocals is the most that the depth of nested loops times the number of shared locals may come to in a function.
+	MaxLoopLocals = 20_000
+	// MaxMerged is how many values of shared locals may meet at the loops, ifs and named blocks of a function: for each of
+	// them counts each such local that is set inside. A compiler's work, and the frame of the function, grow with it.
+	MaxMerged = 260_000
 	// MaxModuleLocals is how many locals all functions of a module may have: one takes a few bytes, whatever their number.
 	MaxModuleLocals = 2_000_000
 	// MaxModuleTargets is how many labels all br_tables of a module may have.
-	MaxModuleTargets = 1_000_000
+	MaxModuleTargets = 1_200_000
 	// PageSize is the unit of memory limits.
 	PageSize = 64 << 10
 	// MaxPages is the most pages a 32-bit memory can have.
@@ -248,7 +247,7 @@ type Body struct {
 	// Instructions is how many there are.
 	Instructions int
 	// Slots bounds how many values a frame of the function can have to keep: one for each instruction, local, parameter and
-	// further value of a block or call, and one for each local at each loop, if and named block inside of which it is set.
+	// further value of a block or call, and one for each shared local at each loop, if and named block inside of which it is set.
 	Slots int
 	// Vectors says that some of them may be of 128 bits.
 	Vectors bool

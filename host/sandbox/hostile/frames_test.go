@@ -25,7 +25,7 @@ var frameAttacks = []attack{
 		give("60,000 instructions over 3,000 locals", long)
 	})},
 	{id: "F2", name: "loops over locals", cpu: 10, rss: 600, onEach: true, long: true, each: frames(func(give func(string, *module)) {
-		for _, shape := range [][2]int{{48, 2_000}, {10, 5_000}, {900, 100}} {
+		for _, shape := range [][2]int{{9, 2_000}, {3, 5_000}, {190, 100}} {
 			m := transform()
 			m.memories[0] = "\x00\x08"
 			recursive(m, "", "", groups(run(uint32(shape[1]), v128)), around(w.Loop, shape[0], shape[1], "", w.Get(0)+"\xfd\x53"+brIf0))
@@ -39,6 +39,63 @@ var frameAttacks = []attack{
 			recursive(blocks, "", "", groups(run(uint32(shape[1]), v128)), around(block+w.Get(0)+"\xfd\x53"+brIf0, shape[0], shape[1], "", ""))
 			give(fmt.Sprint(shape[0], " ifs over ", shape[1], " vectors"), ifs)
 			give(fmt.Sprint(shape[0], " blocks over ", shape[1], " vectors"), blocks)
+		}
+	})},
+	{id: "F5", name: "locals that are only read, loops behind each other, and many ways to one place", cpu: 12, rss: 600, onEach: true, long: true, each: frames(func(give func(string, *module)) {
+		vectors := func(n int) string { return groups(run(uint32(n), v128)) }
+		var fill, sum strings.Builder
+		for i := range uint32(1_000) {
+			fill.WriteString(w.Const(int32(16*i)) + "\xfd\x00\x00\x00" + set(i))
+			sum.WriteString(w.Get(i))
+		}
+		use := sum.String() + repeat("\xfd\x51", 999)
+		read := transform()
+		again := w.Get(0) + "\xfd\x53" + brIf0 + w.End
+		recursive(read, "", "", vectors(1_000), fill.String()+repeat(w.Loop, 19)+use+"\xfd\x53"+w.Drop+w.Call(5)+use+"\xfd\x53"+w.Drop+repeat(again, 19))
+		give("19 loops that only read 1,000 vectors", read)
+		rounds := transform()
+		turn := around(w.Loop, 1, 200, "", w.Get(0)+"\xfd\x53"+brIf0)
+		recursive(rounds, "", "", vectors(200), strings.ReplaceAll(repeat(turn, 60), w.Call(5), "")+w.Call(5)+turn)
+		give("60 loops behind each other over 200 vectors", rounds)
+		ways := transform()
+		var cases strings.Builder
+		for range 60 {
+			cases.WriteString(w.End)
+			for i := range uint32(100) {
+				cases.WriteString(w.Get(i) + w.Get(i+1) + "\xfd\x51" + set(i))
+			}
+		}
+		recursive(ways, "", "", vectors(101), w.Const(0)+"\xfd\x00\x00\x00"+set(100)+w.Loop+repeat(block, 60)+w.Const(1)+w.Load(0)+"\x0e"+w.U32(59)+labelsTo(59)+cases.String()+
+			w.Call(5)+w.Get(0)+"\xfd\x53"+brIf0+w.End+w.Get(50)+"\xfd\x53"+w.Drop)
+		give("60 ways to one place", ways)
+		passed := transform()
+		all := repeat(v128, 100)
+		var get strings.Builder
+		for i := range uint32(100) {
+			get.WriteString(w.Get(i))
+		}
+		passed.tables = []string{funcref + "\x00\x08"}
+		passed.elements = []string{"\x00" + w.Const(0) + w.End + w.Vec(w.U32(5))}
+		kind := w.U32(passed.typ(all, all))
+		indirect := w.Const(0) + "\x11" + kind + "\x00"
+		passed.batch.code = repeat(minusThrees, 100) + w.Call(5) + repeat(w.Drop, 100) + w.Const(0)
+		passed.def(all, all, "", get.String()+repeat(indirect, 500))
+		give("500 indirect calls of a hundred vectors", passed)
+	})},
+	{id: "F6", name: "many ways to one place, each with all locals", cpu: 12, rss: 600, onEach: true, long: true, each: frames(func(give func(string, *module)) {
+		for _, shape := range [][2]int{{100, 200}, {100, 1_000}, {1_000, 100}, {10, 5_000}} {
+			n, locals := shape[0], shape[1]
+			// one local still has the value of the loop's head, so all go through values of their own on each way back
+			late := uint32(locals)
+			turn := w.Get(late) + w.Get(0) + "\xfd\x51" + set(late) + w.Get(late) + "\xfd\x53" + brIf0
+			way := w.Const(1) + w.Load(0) + brIf0
+			m := transform()
+			recursive(m, "", "", groups(run(uint32(locals+1), v128)), around(w.Loop, 1, locals, "", repeat(way, n)+turn))
+			give(fmt.Sprint(n, " ways back over ", locals, " vectors"), m)
+			table := transform()
+			label := w.Const(1) + w.Load(0) + "\x0e" + w.U32(uint32(n)) + repeat("\x01", n+1)
+			recursive(table, "", "", groups(run(uint32(locals+1), v128)), around(w.Loop, 1, locals, "", w.Const(1)+w.Load(0)+ifThen+label+w.End+turn))
+			give(fmt.Sprint(n, " labels over ", locals, " vectors"), table)
 		}
 	})},
 	{id: "F4", name: "values of calls and blocks", cpu: 6, rss: 300, onEach: true, long: true, each: frames(func(give func(string, *module)) {
@@ -95,6 +152,15 @@ func around(open string, n, locals int, before, last string) string {
 	}
 	load := w.Const(0) + "\xfd\x00\x00\x00" + set(0)
 	return load + repeat(before+open, n) + change.String() + w.Call(5) + change.String() + repeat(last+w.End, n) + change.String() + w.Get(uint32(locals-1)) + "\xfd\x53" + w.Drop
+}
+
+// labelsTo are the labels 0 to n.
+func labelsTo(n uint32) string {
+	var all strings.Builder
+	for i := range n + 1 {
+		all.WriteString(w.U32(i))
+	}
+	return all.String()
 }
 
 // spread is about n instructions over i64 locals, around a call of function 5.

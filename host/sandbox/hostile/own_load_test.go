@@ -240,8 +240,19 @@ func over() []variant {
 		bad("blocks", "nested", binary.MaxNesting, "", nested(binary.MaxNesting+1, block, nop)),
 		bad("labels of one", "br_table", binary.MaxTargets, "", switches(1, binary.MaxTargets+1)),
 		bad("labels of all", "br_table", binary.MaxAllTargets, "", switches(9, binary.MaxAllTargets/8)),
-		bad("loops over locals", "loops", binary.MaxLoopLocals, groups(run(1_000, i32)), loops(binary.MaxLoopLocals/1_000+1, 1_000)),
+		bad("values of locals that meet", "meet", binary.MaxMerged, groups(run(1_000, i32)), allLocals(1_000)+
+			repeat(w.Const(1)+ifThen, 270)+repeat(w.Const(1)+set(2), 1_000)+repeat(w.End, 270)),
+		bad("loops over locals", "loops", binary.MaxLoopLocals, groups(run(1_000, i32)), allLocals(1_000)+loops(binary.MaxLoopLocals/1_000+1, 1_000)),
 	}
+}
+
+// allLocals reads n locals from 2 on.
+func allLocals(n uint32) string {
+	var code strings.Builder
+	for i := range n {
+		code.WriteString(w.Get(2+i) + w.Drop)
+	}
+	return code.String()
 }
 
 // full are modules of as many bytes as may be, in functions that are each within the limits. No limit of form stops all of
@@ -257,7 +268,7 @@ func full() []variant {
 		}
 		return variant{name: name, wasm: m.bytes(), apart: true, want: refused("module.compile_limit")}
 	}
-	side := 300
+	side := 130
 	floats := transform()
 	floats.batch.locals = groups(run(1, v128))
 	floats.batch.code = repeat(w.Get(2)+w.Get(2)+"\xfd\xe4\x01"+set(2), (binary.MaxBody-4096)/9) + w.Const(0)
