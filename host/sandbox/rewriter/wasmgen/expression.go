@@ -103,7 +103,13 @@ func (f *function) notZero(t byte) {
 func (f *function) special(t byte, depth int) {
 	switch t {
 	case i32:
+		if f.one(2) {
+			f.bits(f32, 0xbc, depth)
+			return
+		}
 		f.sizes(depth)
+	case i64:
+		f.bits(f64, 0xbd, depth)
 	case v128:
 		f.expression(v128, depth+1)
 		f.expression(v128, depth+1)
@@ -122,6 +128,13 @@ func (f *function) special(t byte, depth int) {
 	default:
 		f.leaf(t)
 	}
+}
+
+// bits shows the bits of what arithmetic made.
+func (f *function) bits(t byte, reinterpret uint16, depth int) {
+	f.operation(t, depth+1)
+	f.visible(t)
+	f.op(reinterpret)
 }
 
 // sizes is what tells of memory, tables and references.

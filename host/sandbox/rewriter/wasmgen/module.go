@@ -274,6 +274,9 @@ func (g *gen) globalSection() *writer {
 // constant writes an instruction that leaves a value and needs nothing.
 func (g *gen) constant(w *writer, t byte) {
 	n := g.src.number()
+	if (t == f32 || t == f64) && g.src.one(5) {
+		n = n&0x8000_0000_8000_000f | 0x7ff0_0000_7fa0_0001 // a NaN of either size
+	}
 	switch t {
 	case i32:
 		w.byte(0x41)
