@@ -201,8 +201,8 @@ func (in *instance) runBatch(ctx context.Context, c *Call) error {
 
 // explain adds to a failure what the guest left in the frame: where it was, and its own words.
 func (in *instance) explain(f *Failure, ptr uint32, records []abi.Record) {
-	if text := abi.FrameErrorText(in.memory(), ptr); text != "" && in.stopped == nil {
-		f.Text = text
+	if f.Trap == "" { // a trap has words of the host
+		f.Text = abi.FrameErrorText(in.memory(), ptr)
 	}
 	progress := abi.FrameProgress(in.memory(), ptr)
 	for i := range records {
