@@ -66,7 +66,7 @@ func measure(form *binary.Module, size int) []Measure {
 	for i := range form.Elements {
 		elements += int64(len(form.Elements[i].Funcs) + len(form.Elements[i].Exprs))
 	}
-	most := mostOf(form)
+	c := &form.Counts
 	return []Measure{
 		{"bytes", int64(size), binary.MaxModule},
 		{"types", int64(len(form.Types)), binary.MaxTypes},
@@ -80,61 +80,19 @@ func measure(form *binary.Module, size int) []Measure {
 		{"data segments", int64(len(form.Data)), binary.MaxSegments},
 		{"element segments", int64(len(form.Elements)), binary.MaxSegments},
 		{"custom sections", int64(len(form.Customs)), binary.MaxCustom},
-		{"bytes of a function", most.bytes, binary.MaxBody},
-		{"locals of a function", most.locals, binary.MaxLocals},
-		{"blocks in blocks", most.nesting, binary.MaxNesting},
-		{"loops in loops by locals", most.loopLocals, binary.MaxLoopLocals},
-		{"labels of a br_table", most.targets, binary.MaxTargets},
-		{"labels of a function", most.allTargets, binary.MaxAllTargets},
-	}
-}
-
-// largest is what the largest function has, each by itself.
-type largest struct {
-	bytes, locals, nesting, loopLocals, targets, allTargets int64
-}
-
-func mostOf(form *binary.Module) largest {
-	var most largest
-	for i := range form.Bodies {
-		b := &form.Bodies[i]
-		own := int64(0)
-		for _, l := range b.Locals {
-			own += int64(l.Count)
-		}
-		most.bytes = max(most.bytes, int64(len(b.Code)))
-		most.locals = max(most.locals, own)
-		t, _ := form.FuncType(uint32(len(form.Imports) + i))
-		most.walk(b, own+int64(len(t.Params)))
-	}
-	return most
-}
-
-// walk measures the code of one function with so many locals, parameters included.
-func (m *largest) walk(b *binary.Body, locals int64) {
-	var open []binary.Op
-	var loops, all int64
-	for code := b.Read(); code.Next(); {
-		switch code.In.Op {
-		case binary.OpBlock, binary.OpLoop, binary.OpIf:
-			open = append(open, code.In.Op)
-			m.nesting = max(m.nesting, int64(len(open)))
-			if code.In.Op == binary.OpLoop {
-				loops++
-				m.loopLocals = max(m.loopLocals, loops*locals)
-			}
-		case binary.OpEnd:
-			if len(open) == 0 {
-				return
-			}
-			if open[len(open)-1] == binary.OpLoop {
-				loops--
-			}
-			open = open[:len(open)-1]
-		case binary.OpBrTable:
-			n := int64(len(code.In.Targets))
-			all += n
-			m.targets, m.allTargets = max(m.targets, n-1), max(m.allTargets, all)
-		}
+		{"bytes of a function", c.Bytes, binary.MaxBody},
+		{"calls of a function", c.Calls, binary.MaxCalls},
+		{"locals of a function", c.Locals, binary.MaxLocals},
+		{"locals of all functions", c.ModuleLocals, binary.MaxModuleLocals},
+		{"blocks in blocks", c.Nesting, binary.MaxNesting},
+		{"labels of a br_table", c.Targets, binary.MaxTargets},
+		{"labels of a function", c.AllTargets, binary.MaxAllTargets},
+		{"labels of all functions", c.ModuleTargets, binary.MaxModuleTargets},
+		{"loops in loops by locals", c.LoopLocals, binary.MaxLoopLocals},
+		{"locals of all loops", c.ModuleLoops, binary.MaxModuleLoops},
+		{"spans of locals", c.Spans, binary.MaxSpans},
+		{"locals that meet", c.Merged, binary.MaxMerged},
+		{"locals passed on", c.Passed, binary.MaxPassed},
+		{"values held over blocks", c.Held, binary.MaxHeld},
 	}
 }

@@ -167,9 +167,6 @@ func (m *Module) readCode(r *reader) {
 	m.Bodies = make([]Body, 0, n)
 	for i := 0; i < n && r.err == nil; i++ {
 		size := r.u32()
-		if r.err == nil && size > MaxBody {
-			r.fail(TooLarge, "function %d has %d bytes, at most %d are taken", len(m.Imports)+i, size, MaxBody)
-		}
 		body := &reader{base: r.base + r.pos}
 		body.b = r.bytes(size)
 		if r.err != nil {
@@ -185,17 +182,12 @@ func (m *Module) readCode(r *reader) {
 
 func (m *Module) readLocals(r *reader, own int) {
 	var b Body
-	total := uint64(0)
-	for n := r.count(MaxLocals, "groups of locals"); n > 0 && r.err == nil; n-- {
-		l := Locals{Count: r.u32(), Type: r.valueType()}
-		total += uint64(l.Count)
-		b.Locals = append(b.Locals, l)
-		if total > MaxLocals {
-			r.fail(TooLarge, "function %d has more than %d locals", len(m.Imports)+own, MaxLocals)
-		}
+	n := r.count(MaxModule, "groups of locals")
+	if n > MaxLocals {
+		r.fail(TooLarge, "function %d has %d groups of locals, at most %d are taken", len(m.Imports)+own, n, MaxLocals)
 	}
-	if m.locals += total; m.locals > MaxModuleLocals {
-		r.fail(TooLarge, "with function %d the module has more than %d locals", len(m.Imports)+own, MaxModuleLocals)
+	for ; n > 0 && r.err == nil; n-- {
+		b.Locals = append(b.Locals, Locals{Count: r.u32(), Type: r.valueType()})
 	}
 	b.Code, b.Offset = r.b[r.pos:], r.base+r.pos
 	if r.err == nil && (r.left() == 0 || r.b[len(r.b)-1] != byte(OpEnd)) {

@@ -11,7 +11,8 @@ import (
 	"slices"
 )
 
-// Limits of a module. They bound what an engine can be made to allocate and to compute before the module runs.
+// Limits of a module. They bound what an engine can be made to allocate and to compute before the module runs, and leave
+// real modules room, debug builds among them. CALIBRATION.md, beside the guests of this sandbox, holds what was measured.
 const (
 	MaxModule   = 16 << 20 // bytes
 	MaxTypes    = 10_000
@@ -21,26 +22,53 @@ const (
 	MaxTable    = 65_536 // elements of a table
 	MaxGlobals  = 10_000
 	MaxExports  = 10_000
-	MaxSegments = 100_000 // of elements, and of data; a Go module of 2 MB has 32,000
+	MaxSegments = 100_000 // of elements, and of data; Go's linker joins segments so that there are never more
 	MaxElements = 200_000 // in all segments
-	MaxBody     = 1 << 20
-	MaxLocals   = 50_000 // of one function
-	MaxParams   = 100    // and results
-	MaxName     = 10_000 // bytes of an import's or export's name
+	MaxParams   = 100     // and results
+	MaxName     = 10_000  // bytes of an import's or export's name
 	MaxCustom   = 1_000
-	MaxTargets  = 10_000 // of one br_table
-	// MaxAllTargets is how many labels all br_tables of a function may have.
-	MaxAllTargets = 40_000
-	MaxNesting    = 5_000 // of blocks in a function
-	// MaxLoopLocals is the most that the depth of nested loops times the number of shared locals may come to in a function.
-	MaxLoopLocals = 20_000
-	// MaxMerged is how many values of shared locals may meet at the loops, ifs and named blocks of a function: for each of
-	// them counts each such local that is set inside. A compiler's work, and the frame of the function, grow with it.
-	MaxMerged = 260_000
-	// MaxModuleLocals is how many locals all functions of a module may have: one takes a few bytes, whatever their number.
+)
+
+// Limits of a function's code, and of what all functions of a module have together. A compiler's work is not linear in the
+// code: it grows with what is alive where, which these count.
+const (
+	// MaxBody is how many bytes a function may have.
+	MaxBody = 1 << 20
+	// MaxCalls is how many calls, an indirect one as four: each takes kilobytes in a compiler, and two bytes of code.
+	MaxCalls = 100_000
+	// MaxLocals is how many locals besides the parameters. Debug builds give each value of the source one.
+	MaxLocals = 60_000
+	// MaxModuleLocals is for all functions: a local takes a few bytes of code for any number, and room for each.
 	MaxModuleLocals = 2_000_000
-	// MaxModuleTargets is how many labels all br_tables of a module may have.
+	// MaxNesting is for blocks in blocks. The cost is quadratic: 10,000 ifs take seconds.
+	MaxNesting = 10_000
+	// MaxTargets is for the labels of one br_table, its default not counted.
+	MaxTargets = 25_000
+	// MaxAllTargets is for the labels of all br_tables of a function: each becomes a block.
+	MaxAllTargets = 50_000
+	// MaxModuleTargets is for the labels of all br_tables of a module.
 	MaxModuleTargets = 1_200_000
+	// MaxLoopLocals is the most that the depth of nested loops times the number of shared locals used in the innermost may
+	// come to. A local is shared if its values go from one part of the code between branches and labels to another: others
+	// cost nothing.
+	MaxLoopLocals = 20_000
+	// MaxModuleLoops is for the shared locals of all loops of a module, each counted once for each loop it is used in.
+	MaxModuleLoops = 1_000_000
+	// MaxSpans is for the parts of the code that the locals of a function are alive over, each from the first to the last
+	// that uses it, summed over them: what a row of ifs costs.
+	MaxSpans = 3_000_000
+	// MaxMerged is how many values of shared locals may meet at the loops, ifs and named blocks of a function: one for each
+	// local that is written inside. They are in its frame too.
+	MaxMerged = 260_000
+	// MaxPassed is how many values are passed on where they meet: the same, once for each branch and once for going on.
+	MaxPassed = 3_000_000
+	// MaxHeld is how many values may lie on the stack at the blocks and conditional branches of a function, summed over
+	// these. Compilers keep hardly any there.
+	MaxHeld = 100_000_000
+)
+
+// What the format says of memories.
+const (
 	// PageSize is the unit of memory limits.
 	PageSize = 64 << 10
 	// MaxPages is the most pages a 32-bit memory can have.
@@ -256,6 +284,27 @@ type Body struct {
 // Read returns a reader of the body's instructions.
 func (b *Body) Read() *Code { return &Code{r: reader{b: b.Code, base: b.Offset}} }
 
+// indirectCall is how many calls an indirect one counts as.
+const indirectCall = 4
+
+// Counts are what the limits of code bound: of the largest function, each by itself, and of all functions together.
+type Counts struct {
+	Bytes, Locals, Calls, Nesting, Targets, AllTargets, LoopLocals, Spans, Merged, Passed, Held int64
+
+	ModuleLocals, ModuleTargets, ModuleLoops int64
+}
+
+// add takes in what one function has.
+func (c *Counts) add(f *Counts) {
+	c.Bytes, c.Locals, c.Calls = max(c.Bytes, f.Bytes), max(c.Locals, f.Locals), max(c.Calls, f.Calls)
+	c.Nesting, c.Targets, c.AllTargets = max(c.Nesting, f.Nesting), max(c.Targets, f.Targets), max(c.AllTargets, f.AllTargets)
+	c.LoopLocals, c.Spans, c.Merged = max(c.LoopLocals, f.LoopLocals), max(c.Spans, f.Spans), max(c.Merged, f.Merged)
+	c.Passed, c.Held = max(c.Passed, f.Passed), max(c.Held, f.Held)
+	c.ModuleLocals += f.Locals
+	c.ModuleTargets += f.AllTargets
+	c.ModuleLoops += f.ModuleLoops
+}
+
 // Custom is a custom section; Data is a part of the module's bytes.
 type Custom struct {
 	Name string
@@ -289,13 +338,14 @@ type Module struct {
 	Data         []Data
 	Bodies       []Body
 	Customs      []Custom
+	// Counts are what the limits of code bound.
+	Counts Counts
 	// CodeStart is where the content of the code section begins in the module: debuggers count from there.
 	CodeStart int
 
 	profile  Profile
 	raw      []byte
 	sections []section
-	locals   uint64 // of all functions
 	effects  Effects
 	// foreign is how many imports there are of each kind that come before the own ones in its index space.
 	foreign [KindGlobal + 1]int

@@ -57,7 +57,7 @@ var loadAttacks = []attack{
 		}
 	})},
 	{id: "C7-3", name: "nested blocks", cpu: 1, rss: 80, each: func(yield func(variant) bool) {
-		for _, n := range []int{10_000, 20_000, 60_000} {
+		for _, n := range []int{12_000, 20_000, 60_000} {
 			for name, open := range map[string]string{"block": block, "loop": w.Loop, "if": w.Const(1) + ifThen} {
 				v := variant{name: fmt.Sprint(n, name), wasm: batching("", nested(n, open, nop)).bytes(), want: tooLarge("nest", binary.MaxNesting)}
 				if !yield(v) {
@@ -75,7 +75,7 @@ var loadAttacks = []attack{
 		}
 	}},
 	{id: "C7-5", name: "br_table", cpu: 0.5, rss: 60, each: func(yield func(variant) bool) {
-		for _, n := range []int{20_000, 50_000, 100_000, 300_000} {
+		for _, n := range []int{26_000, 50_000, 100_000, 300_000} {
 			if !yield(variant{name: fmt.Sprint(n), wasm: batching("", switches(1, n)).bytes(), want: tooLarge("br_table", binary.MaxTargets)}) {
 				return
 			}

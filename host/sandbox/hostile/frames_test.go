@@ -82,6 +82,22 @@ var frameAttacks = []attack{
 		passed.def(all, all, "", get.String()+repeat(indirect, 500))
 		give("500 indirect calls of a hundred vectors", passed)
 	})},
+	{id: "F7", name: "loops over locals that are only theirs", cpu: 6, rss: 600, onEach: true, long: true, each: frames(func(give func(string, *module)) {
+		for _, shape := range [][2]int{{18, 1_000}, {180, 100}} {
+			n, locals := shape[0], uint32(shape[1])
+			var change strings.Builder
+			for i := range locals {
+				change.WriteString(w.Get(i) + w.Get((i+1)%locals) + "\xfd\x51")
+			}
+			change.WriteString(w.Call(5))
+			for i := range locals {
+				change.WriteString(set(i))
+			}
+			m := transform()
+			recursive(m, "", "", groups(run(locals, v128)), repeat(w.Loop, n)+change.String()+repeat(w.Const(1)+w.Load(0)+brIf0+w.End, n))
+			give(fmt.Sprint(n, " loops over ", locals, " vectors"), m)
+		}
+	})},
 	{id: "F6", name: "many ways to one place, each with all locals", cpu: 12, rss: 600, onEach: true, long: true, each: frames(func(give func(string, *module)) {
 		for _, shape := range [][2]int{{100, 200}, {100, 1_000}, {1_000, 100}, {10, 5_000}} {
 			n, locals := shape[0], shape[1]

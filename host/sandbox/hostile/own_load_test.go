@@ -195,18 +195,15 @@ func edges() []variant {
 	for i := range uint32(binary.MaxLocals - 10) {
 		used.WriteString(w.Get(2+i) + set(2+(i+7)%(binary.MaxLocals-10)))
 	}
-	side := 1
-	for side*side < binary.MaxLoopLocals {
-		side++
-	}
-	side -= 3
+	depth := binary.MaxLoopLocals / 100
 	labels := repeat(switches(1, binary.MaxTargets-1), binary.MaxAllTargets/binary.MaxTargets)
 	return []variant{
 		ok("locals", groups(run(binary.MaxLocals-10, i32)), used.String()),
 		ok("locals, with all that may be added", groups(run(binary.MaxLocals-2, i32), run(1, v128), run(1, f64)), everything(binary.MaxLocals)),
 		ok("blocks", "", nested(binary.MaxNesting-2, block, nop)),
 		ok("ifs", "", nested(binary.MaxNesting-2, w.Const(0)+ifThen, nop)),
-		variant{name: "loops", wasm: batching(groups(run(uint32(side), i32)), loops(side, side)).bytes(), want: trapped(abi.TrapFuel)},
+		variant{name: "loops", wasm: batching(groups(run(100, i32)), loopsAround(depth, 100)).bytes(), want: trapped(abi.TrapFuel)},
+		ok("calls", "", w.Const(0)+ifThen+repeat(w.Get(0)+w.Get(1)+w.Call(4)+w.Drop, binary.MaxCalls)+w.End),
 		ok("labels", "", labels),
 		ok("labels to far and near", "", farLabels(min(binary.MaxNesting, 2_000), 10)),
 	}
@@ -240,10 +237,43 @@ func over() []variant {
 		bad("blocks", "nested", binary.MaxNesting, "", nested(binary.MaxNesting+1, block, nop)),
 		bad("labels of one", "br_table", binary.MaxTargets, "", switches(1, binary.MaxTargets+1)),
 		bad("labels of all", "br_table", binary.MaxAllTargets, "", switches(9, binary.MaxAllTargets/8)),
-		bad("values of locals that meet", "meet", binary.MaxMerged, groups(run(1_000, i32)), allLocals(1_000)+
-			repeat(w.Const(1)+ifThen, 270)+repeat(w.Const(1)+set(2), 1_000)+repeat(w.End, 270)),
-		bad("loops over locals", "loops", binary.MaxLoopLocals, groups(run(1_000, i32)), allLocals(1_000)+loops(binary.MaxLoopLocals/1_000+1, 1_000)),
+		bad("values of locals that meet", "meet", binary.MaxMerged, groups(run(1_000, i32)), repeat(w.Const(1)+ifThen, 261)+change(1_000)+repeat(w.End, 261)+allLocals(1_000)),
+		bad("values that are passed on", "passed on", binary.MaxPassed, groups(run(1_000, i32)), block+change(1_000)+w.Get(0)+brTable(3_000)+w.End+allLocals(1_000)),
+		bad("loops over locals", "loops", binary.MaxLoopLocals, groups(run(1_000, i32)), loopsAround(binary.MaxLoopLocals/1_000+1, 1_000)),
+		bad("loops over what is only theirs", "loops", binary.MaxLoopLocals, groups(run(1_000, i32)), repeat(w.Loop, 21)+change(1_000)+repeat(w.Get(2)+brIf0+w.End, 21)),
+		bad("spans of locals", "alive", binary.MaxSpans, groups(run(1_001, i32)), change(1_000)+repeat(w.Const(0)+ifThen+w.End, 1_500)+allLocals(1_000)),
+		bad("spans of what is read at the end", "alive", binary.MaxSpans, groups(run(1_001, i32)), repeat(w.Const(0)+ifThen+w.End, 1_500)+allLocals(1_000)),
+		bad("calls", "calls", binary.MaxCalls, "", repeat(w.Call(4), binary.MaxCalls+1)),
+		bad("values on the stack of blocks", "stack", binary.MaxHeld, "", repeat(w.Const(1), 20_000)+repeat(block+w.End, 5_001)+repeat(w.Drop, 20_000)),
+		bad("values on the stack of branches", "stack", binary.MaxHeld, "", block+repeat(w.Const(1), 20_000)+repeat(w.Const(1)+brIf0, 5_001)+repeat(w.Drop, 20_000)+w.End),
+		many("labels of the module", "labels", binary.MaxModuleTargets, 60, "", switches(1, 20_000)),
+		many("loops of the module", "loops", binary.MaxModuleLoops, 120, groups(run(1_000, i32)), loopsAround(10, 1_000)),
+		many("locals of the module", "locals", binary.MaxModuleLocals, 40, groups(run(50_000, i32)), ""),
 	}
+}
+
+// many are functions of which each is within the limits and all together are not.
+func many(name, says string, limit, n int, locals, code string) variant {
+	m := transform()
+	t := w.U32(m.typ("\x7f\x7f", ""))
+	for range n + 1 {
+		m.funcs, m.bodies = append(m.funcs, t), append(m.bodies, &body{locals: locals, code: code})
+	}
+	return variant{name: name, wasm: m.bytes(), want: refused(sandbox.CodeTooLarge, says, most(limit), "function", "of the module", "at byte")}
+}
+
+// change reads and writes n locals from 2 on.
+func change(n uint32) string {
+	var code strings.Builder
+	for i := range n {
+		code.WriteString(w.Get(2+i) + w.Get(2+(i+1)%n) + w.Add + set(2+i))
+	}
+	return code.String()
+}
+
+// loopsAround are n nested loops around code that changes locals, of which the last is never 0.
+func loopsAround(n int, locals uint32) string {
+	return w.Const(1) + set(1+locals) + repeat(w.Loop, n) + change(locals-1) + repeat(w.Get(1+locals)+brIf0+w.End, n) + allLocals(locals)
 }
 
 // allLocals reads n locals from 2 on.
@@ -268,13 +298,12 @@ func full() []variant {
 		}
 		return variant{name: name, wasm: m.bytes(), apart: true, want: refused("module.compile_limit")}
 	}
-	side := 130
 	floats := transform()
 	floats.batch.locals = groups(run(1, v128))
 	floats.batch.code = repeat(w.Get(2)+w.Get(2)+"\xfd\xe4\x01"+set(2), (binary.MaxBody-4096)/9) + w.Const(0)
 	return []variant{
 		fill("blocks", binary.MaxModule, "", nested(binary.MaxNesting-2, block, nop)),
-		fill("loops over locals", binary.MaxModule, groups(run(uint32(side+2), i32)), loops(side, side)),
+		fill("loops over locals", binary.MaxModule, groups(run(102, i32)), loopsAround(100, 100)),
 		{name: "a megabyte of sums of vectors", wasm: floats.bytes(), apart: true, want: want{}},
 	}
 }

@@ -25,7 +25,7 @@ var rewriteAttacks = []attack{
 	})},
 	{id: "R4", name: "calls of a hundred values", cpu: 8, rss: 500, long: true, each: rewriting("", func(m *module) string {
 		wide := m.def(repeat(f32, 100), repeat(f32, 100), "", repeat("\x43\x00\x00\x00\x00", 100))
-		return repeat("\x43\x00\x00\x00\x00", 100) + repeat(w.Call(wide), 250_000) + repeat(w.Drop, 100)
+		return repeat("\x43\x00\x00\x00\x00", 100) + repeat(w.Call(wide), binary.MaxCalls) + repeat(w.Drop, 100)
 	})},
 	{id: "R5", name: "blocks of a hundred values", cpu: 8, rss: 500, long: true, each: rewriting("", func(m *module) string {
 		kind := w.S32(int32(m.typ(repeat(f32, 100), repeat(f32, 100))))
@@ -67,7 +67,7 @@ var rewriteAttacks = []attack{
 		yield(variant{wasm: m.bytes(), want: want{at: atCall, trap: "unreachable"}})
 	}},
 	{id: "R9", name: "branches in deep blocks", cpu: 5, rss: 500, long: true, each: rewriting("", func(m *module) string {
-		return repeat(block, binary.MaxNesting-5) + repeat(w.Const(0)+"\x0d"+w.U32(4_990), 150_000) + repeat(w.End, binary.MaxNesting-5)
+		return repeat(block, binary.MaxNesting-5) + repeat(w.Const(0)+"\x0d"+w.U32(binary.MaxNesting-10), 150_000) + repeat(w.End, binary.MaxNesting-5)
 	})},
 	{id: "R10", name: "copies of floats from local to local", cpu: 5, rss: 500, long: true, each: rewriting(groups(run(30_000, f32)), func(m *module) string {
 		var code strings.Builder
@@ -81,6 +81,17 @@ var rewriteAttacks = []attack{
 	})},
 	{id: "R11", name: "nothing but loops", cpu: 5, rss: 500, long: true, each: rewriting("", func(m *module) string {
 		return repeat(w.Loop+w.End, 250_000)
+	})},
+	{id: "R13", name: "locals of blocks in blocks", cpu: 5, rss: 500, long: true, each: rewriting(groups(run(60_000, i32)), func(m *module) string {
+		deep := binary.MaxNesting - 10
+		var code strings.Builder
+		for i := range uint32(deep) {
+			code.WriteString(block + w.Get(i%9) + set((i+5)%9))
+		}
+		for i := range uint32(deep) {
+			code.WriteString(w.End + w.Get(i%7) + set((i+3)%7))
+		}
+		return repeat(code.String(), 8) + w.Get(59_999) + w.Drop
 	})},
 	{id: "R12", name: "bulk memory", cpu: 5, rss: 500, long: true, each: rewriting("", func(m *module) string {
 		return repeat(w.Const(0)+w.Const(0)+w.Const(0)+fillMemory, 90_000)
