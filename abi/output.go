@@ -131,10 +131,10 @@ func (o *OutputRules) verdict(code int32) error {
 
 func (o *OutputRules) charge(size uint64) error {
 	if size > MaxRecord {
-		return &Violation{Trap: TrapQuota, Detail: fmt.Sprintf("a record of %d bytes, at most %d", size, MaxRecord)}
+		return &Violation{Trap: TrapQuota, Detail: fmt.Sprintf("a record of %d bytes, at most %d are taken whatever the limits", size, MaxRecord)}
 	}
 	if int64(size) > o.MaxBytes-o.Used {
-		return &Violation{Trap: TrapQuota, Detail: fmt.Sprintf("output of the lane is over %d bytes", o.MaxBytes)}
+		return &Violation{Trap: TrapQuota, Detail: fmt.Sprintf("output of the lane is over %d bytes (limits.output)", o.MaxBytes)}
 	}
 	o.Used += int64(size)
 	return nil

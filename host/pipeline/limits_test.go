@@ -34,7 +34,7 @@ func TestLimits(t *testing.T) {
 		},
 		{
 			name: "output", module: "../../abi/kit/wasm/echo.wasm", word: `"` + strings.Repeat("x", 600_000) + "\"\n\"" + strings.Repeat("y", 600_000) + `"`, limits: "output: 1MiB",
-			words: "trap quota: output of the lane is over 1048576 bytes", raise: "raise `limits.output` of transform t in the job file if it needs that much, or ",
+			words: "trap quota: output of the lane is over 1048576 bytes (limits.output)", raise: "raise `limits.output` of transform t in the job file if it needs that much, or ",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

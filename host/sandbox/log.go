@@ -14,9 +14,9 @@ const (
 	levelError = 3
 )
 
-// maxLogLines is how many lines one instance may log; what is more is counted and dropped, as is what is over
-// Limits.Log bytes.
-const maxLogLines = 100
+// bytesALine is for how many bytes of Limits.Log one instance may log a line: what is over either is counted and dropped.
+// Empty lines cost something too.
+const bytesALine = 64
 
 // guestLog cuts, escapes and rations what a guest says, through log or through standard output and error.
 type guestLog struct {
@@ -35,7 +35,7 @@ func (g *guestLog) open(sink func(int, string)) {
 }
 
 // spent says whether the ration is used up.
-func (g *guestLog) spent() bool { return g.lines >= maxLogLines || g.bytes >= g.most }
+func (g *guestLog) spent() bool { return g.lines*bytesALine >= g.most || g.bytes >= g.most }
 
 // line takes one line of any length.
 func (g *guestLog) line(level int, text []byte) {

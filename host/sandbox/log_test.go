@@ -21,7 +21,7 @@ func TestLogIsRationed(t *testing.T) {
 	onEach(t, func(t *testing.T, e Engine) {
 		var lines []string
 		log := func(level int, text string) { lines = append(lines, fmt.Sprint(level, text)) }
-		in := lane(t, started(t, e, m.Bytes(), Options{Log: log}))
+		in := lane(t, started(t, e, m.Bytes(), Options{Log: log, Limits: Limits{Log: 6400}}))
 		for range 2 {
 			if err := call(t, in, discard); err != nil {
 				t.Fatal(err)
@@ -30,16 +30,30 @@ func TestLogIsRationed(t *testing.T) {
 		if err := in.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if len(lines) != maxLogLines+1 {
+		if len(lines) != 101 {
 			t.Fatalf("%d lines", len(lines))
 		}
 		if lines[0] != `3 a\u{1b}\nbc` && lines[0] != `3a\u{1b}\nbc` {
 			t.Errorf("first line %q", lines[0])
 		}
-		if last := lines[maxLogLines]; !strings.Contains(last, "300 more lines") {
+		if last := lines[100]; !strings.Contains(last, "300 more lines") {
 			t.Errorf("last line %q", last)
 		}
 	})
+}
+
+// TestLinesFollowBytes gives a line for each 64 bytes that may be logged, and one at least.
+func TestLinesFollowBytes(t *testing.T) {
+	for most, want := range map[int]int{1: 1, 64: 1, 65: 2, 1 << 10: 16, DefaultLog: 1024, 1 << 20: 16384} {
+		lines := 0
+		g := guestLog{most: most, sink: func(int, string) { lines++ }}
+		for range 20_000 {
+			g.line(levelInfo, nil)
+		}
+		if lines != want || g.dropped != 20_000-want {
+			t.Errorf("%d bytes: %d lines, %d dropped, not %d", most, lines, g.dropped, want)
+		}
+	}
 }
 
 func TestGuestLogOutput(t *testing.T) {

@@ -76,7 +76,7 @@ type Limits struct {
 	FuelRecord uint64
 	Depth      int
 	Output     int64 // bytes of emitted records a lane; default 64 MiB
-	Log        int64 // bytes of log text a lane; default 64 KiB. What is over it is dropped, which changes no output
+	Log        int64 // bytes of log text a lane, and a line for each 64 of them; default 64 KiB. What is over it is dropped, which changes no output
 }
 
 // Usage is what an instance has used since it was made.

@@ -150,6 +150,26 @@ func TestTrapsAreEqual(t *testing.T) {
 	})
 }
 
+// TestTrapSaysThatMemoryIsFull tells a wild address from the lack of memory that may have led to it.
+func TestTrapSaysThatMemoryIsFull(t *testing.T) {
+	const limit = 16 * 64 << 10
+	wild := w.Const(-4) + w.Load(0)
+	grow := w.Loop + w.Const(1) + w.Grow + w.Const(0) + "\x4e\x0d\x00" + w.End // until it is refused
+	onEach(t, func(t *testing.T, e Engine) {
+		for code, want := range map[string]string{
+			wild:        "out of bounds memory access",
+			grow + wild: "out of bounds memory access; memory is at its limit of 1048576 bytes (limits.memory)",
+		} {
+			m := w.Transform(w.Const(0), code)
+			err := call(t, lane(t, started(t, e, m.Bytes(), Options{Limits: Limits{Memory: limit}})), discard)
+			var failed *Failure
+			if !errors.As(err, &failed) || failed.Trap != abi.TrapMemory || failed.Text != want {
+				t.Errorf("got %v, not %q", err, want)
+			}
+		}
+	})
+}
+
 func TestTraceNamesFunctions(t *testing.T) {
 	m := w.Transform(w.Const(0), w.Call(5)+w.Const(0))
 	m.Funcs = append(m.Funcs, w.Func{Code: w.Call(6)}, w.Func{Code: w.Unreachable})

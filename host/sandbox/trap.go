@@ -23,7 +23,20 @@ func (in *instance) failure(err error) error {
 	if !ok {
 		return fmt.Errorf("run guest: %w", err)
 	}
+	if name == abi.TrapMemory {
+		text += in.memoryFull()
+	}
 	return &Failure{Trap: name, Text: text, Progress: abi.NoIndex, Stack: stack}
+}
+
+// memoryFull says so when the guest has all the memory it can have: its accesses may come of a memory.grow that was refused,
+// which no trap tells.
+func (in *instance) memoryFull() string {
+	limit := in.program.options.Limits.Memory
+	if in.region == nil || int64(len(in.memory())) < limit {
+		return ""
+	}
+	return fmt.Sprintf("; memory is at its limit of %d bytes (limits.memory)", limit)
 }
 
 // stoppedBy is what a host function ended the guest for.

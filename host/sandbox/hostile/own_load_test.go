@@ -303,7 +303,7 @@ func full() []variant {
 	floats.batch.code = repeat(w.Get(2)+w.Get(2)+"\xfd\xe4\x01"+set(2), (binary.MaxBody-4096)/9) + w.Const(0)
 	return []variant{
 		fill("blocks", binary.MaxModule, "", nested(binary.MaxNesting-2, block, nop)),
-		fill("loops over locals", binary.MaxModule, groups(run(102, i32)), loopsAround(100, 100)),
+		fill("loops over locals", 170_000, groups(run(102, i32)), loopsAround(100, 100)),
 		{name: "a megabyte of sums of vectors", wasm: floats.bytes(), apart: true, want: want{}},
 	}
 }
