@@ -165,6 +165,7 @@ func (f *function) look(b *binary.Body) {
 				if at := open[len(open)-1]; at >= 0 {
 					loops--
 					k.loops[at].to = int32(len(k.accesses))
+					k.tightest = min(k.tightest, n+1-k.loops[at].at)
 				}
 				open = open[:len(open)-1]
 			}
@@ -219,7 +220,7 @@ func (f *function) choose(t *binary.FuncType, b *binary.Body) {
 			charges += weight(int(h.loops))
 		}
 	}
-	f.global = charges <= 1+f.touch
+	f.global = charges <= 1+f.touch || f.parking.tightest > tightLoop
 	counts := f.calls || f.depth > 1
 	f.block = !f.global || counts
 	if !counts {

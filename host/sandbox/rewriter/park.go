@@ -1,6 +1,7 @@
 package rewriter
 
 import (
+	"math"
 	"sort"
 
 	"github.com/wasmill/wasmill/host/sandbox/binary"
@@ -10,6 +11,10 @@ import (
 // turn, by the compiler this was written for. The call of yield at a loop's head would so make each turn dearer. Therefore
 // such locals are parked in globals around that call, and the loop's head is entered anew. Which locals they are is a
 // guess that changes speed, not meaning.
+
+// tightLoop is how many instructions a loop may have for the fuel to be kept in a local for its sake. In longer ones, as
+// in functions of Go, which are one loop around all their code, registers are better used for something else.
+const tightLoop = 64
 
 // maxParked is how many locals are parked at most.
 const maxParked = 16
@@ -38,7 +43,8 @@ type parking struct {
 	loops    []loop
 	accesses []localAccess
 	groups   []localGroup
-	budget   int // of accesses to look at, so that the work stays linear
+	budget   int   // of accesses to look at, so that the work stays linear
+	tightest int32 // instructions of the shortest loop
 	stamp    []uint32
 	turn     uint32
 	parked   []uint32
@@ -46,7 +52,7 @@ type parking struct {
 
 func (k *parking) begin(t *binary.FuncType, b *binary.Body) {
 	k.loops, k.accesses, k.groups = k.loops[:0], k.accesses[:0], k.groups[:0]
-	k.budget = 8 * b.Instructions
+	k.budget, k.tightest = 8*b.Instructions, math.MaxInt32
 	end := uint32(0)
 	for _, p := range t.Params {
 		end++

@@ -1,12 +1,17 @@
 package rewriter
 
-import "github.com/wasmill/wasmill/host/sandbox/binary"
+import (
+	"slices"
 
-// Fuel is charged by regions. A region begins at a head, is entered nowhere else, and costs what the dearest path through
-// it costs; that is charged at the head, before any of it runs. Heads stand at a function's beginning and at each loop's,
-// where a loop has been left or may be repeated, where paths out of different regions meet, and wherever a fork or a join
-// would make the path through a region longer than regionMax. So what runs is never charged too little; what is charged
-// and does not run is at most the rest of a region for each branch taken.
+	"github.com/wasmill/wasmill/host/sandbox/binary"
+)
+
+// Fuel is charged by regions. A region begins at a head, and is all that can run from there without passing another head;
+// it costs what the dearest path through it costs, and that is charged at the head, before any of it runs. Regions may
+// overlap where their paths meet. Heads stand at a function's beginning and at each loop's, where a loop has been left or
+// may be repeated, where paths out of more than maxMeet regions meet, and wherever a fork or a join would make the path
+// through a region longer than regionMax. So what runs is never charged too little; what is charged and does not run is at
+// most the rest of a region for each branch taken.
 
 // head is where a region begins.
 type head struct {
@@ -26,16 +31,21 @@ type cut struct {
 	targets []uint32
 }
 
-// place is a point on a path: a region, and how much of it has run there.
+// maxMeet is how many regions may overlap.
+const maxMeet = 4
+
+// place is a point in the code: the regions that it lies in, none if no path comes there, and the longest path from the
+// head of each.
 type place struct {
-	head int32 // none, or mixed
-	path int32
+	n     int
+	in    [maxMeet]way
+	mixed bool // paths out of more regions meet here
 }
 
-const (
-	none  = -1 // no path comes here
-	mixed = -2 // paths out of several regions meet here
-)
+// way is a path from a head.
+type way struct {
+	head, path int32
+}
 
 // frame is an open block.
 type frame struct {
@@ -59,7 +69,7 @@ type regions struct {
 
 // find sets heads to those of the code that the cuts describe.
 func (g *regions) find(cuts []cut) {
-	g.heads, g.open = g.heads[:0], append(g.open[:0], frame{op: binary.OpBlock, join: place{head: none}})
+	g.heads, g.open = g.heads[:0], append(g.open[:0], frame{op: binary.OpBlock})
 	g.dead, g.must, g.may, g.loop, g.loops = false, true, false, false, 0
 	for i := range cuts {
 		g.piece(&cuts[i])
@@ -72,14 +82,26 @@ func (g *regions) piece(c *cut) {
 	if g.dead {
 		return
 	}
-	if g.must || g.may && g.at.path+c.cost > regionMax {
+	if g.must || g.may && g.at.longest()+c.cost > regionMax {
 		g.heads = append(g.heads, head{at: c.start, loop: g.loop, loops: g.loops})
-		g.at = place{head: int32(len(g.heads) - 1)}
+		g.at = place{n: 1, in: [maxMeet]way{{head: int32(len(g.heads) - 1)}}}
 	}
 	g.must, g.may, g.loop = false, false, false
-	g.at.path += c.cost
-	h := &g.heads[g.at.head]
-	h.cost = max(h.cost, g.at.path)
+	for i := range g.at.in[:g.at.n] {
+		w := &g.at.in[i]
+		w.path += c.cost
+		h := &g.heads[w.head]
+		h.cost = max(h.cost, w.path)
+	}
+}
+
+// longest is the longest path to a place.
+func (p *place) longest() int32 {
+	longest := int32(0)
+	for _, w := range p.in[:p.n] {
+		longest = max(longest, w.path)
+	}
+	return longest
 }
 
 // control goes where an instruction of control goes.
@@ -115,7 +137,7 @@ func (g *regions) enter(op binary.Op) {
 		g.loops++
 		g.must, g.loop = !g.dead, !g.dead
 	}
-	g.open = append(g.open, frame{op: op, loops: g.loops, join: place{head: none}, start: g.at, dead: g.dead})
+	g.open = append(g.open, frame{op: op, loops: g.loops, start: g.at, dead: g.dead})
 	g.may = op == binary.OpIf
 }
 
@@ -138,11 +160,11 @@ func (g *regions) leave() {
 	}
 	join := f.join
 	g.open = g.open[:len(g.open)-1]
-	if join.head == none {
+	if join.n == 0 && !join.mixed {
 		g.dead = true
 		return
 	}
-	g.must = join.head == mixed
+	g.must = join.mixed
 	g.resume(join, false)
 }
 
@@ -162,19 +184,28 @@ func (g *regions) branch(label uint32) {
 	case f.op == binary.OpLoop:
 		g.must = true // the turns of a loop do not pay for what comes after the last
 	case f.loops != g.loops:
-		f.join = place{head: mixed}
+		f.join = place{mixed: true}
 	default:
 		f.join = joined(f.join, g.at)
 	}
 }
 
-// joined is where two paths meet.
+// joined is where the paths to two places meet.
 func joined(a, b place) place {
-	switch {
-	case a.head == none:
-		return b
-	case a.head != b.head:
-		return place{head: mixed}
+	if a.mixed || b.mixed {
+		return place{mixed: true}
 	}
-	return place{head: a.head, path: max(a.path, b.path)}
+	for _, w := range b.in[:b.n] {
+		at := slices.IndexFunc(a.in[:a.n], func(have way) bool { return have.head == w.head })
+		switch {
+		case at >= 0:
+			a.in[at].path = max(a.in[at].path, w.path)
+		case a.n == maxMeet:
+			return place{mixed: true}
+		default:
+			a.in[a.n] = w
+			a.n++
+		}
+	}
+	return a
 }
