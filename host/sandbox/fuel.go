@@ -26,30 +26,31 @@ const (
 // tank is the fuel of one call into the guest. What is left of the slice lies in a global of the guest; below zero it is
 // what was used beyond the slice.
 type tank struct {
-	fuel, depth api.MutableGlobal
-	budget      uint64 // of the call
-	rest        uint64 // of it, besides the slice
-	what        string // what the call is and which limit it has, for messages
+	fuel   api.MutableGlobal
+	budget uint64 // of the call
+	rest   uint64 // of it, besides the slice
+	what   string // what the call is and which limit it has, for messages
 }
 
-// open finds the globals of a fresh guest.
-func (t *tank) open(mod api.Module) error {
-	var ok1, ok2 bool
-	t.fuel, ok1 = mod.ExportedGlobal(rewriter.Fuel).(api.MutableGlobal)
-	t.depth, ok2 = mod.ExportedGlobal(rewriter.Depth).(api.MutableGlobal)
+// open finds the globals of a fresh guest, and gives it room for calls as deep as its limit: a call that returns gives back
+// what it took, and after one that does not the guest is thrown away.
+func (t *tank) open(mod api.Module, depth int) error {
+	fuel, ok1 := mod.ExportedGlobal(rewriter.Fuel).(api.MutableGlobal)
+	room, ok2 := mod.ExportedGlobal(rewriter.Depth).(api.MutableGlobal)
 	if !ok1 || !ok2 {
 		return fmt.Errorf("the module has no count of fuel and depth")
 	}
+	t.fuel = fuel
+	room.Set(uint64(depth))
 	return nil
 }
 
-// fill gives the guest fuel for a call, and room for calls as deep as its limit.
-func (t *tank) fill(budget uint64, depth int, what string) {
+// fill gives the guest fuel for a call.
+func (t *tank) fill(budget uint64, what string) {
 	t.budget, t.what = budget, what
 	first := min(budget, slice)
 	t.rest = budget - first
 	t.fuel.Set(first)
-	t.depth.Set(uint64(depth))
 }
 
 // used is what the call has used so far. It may be more than its budget: a charge comes before a check.

@@ -84,7 +84,7 @@ func (in *instance) instantiate(ctx context.Context) error {
 		return in.failure(err)
 	}
 	in.mod = mod
-	if err := in.tank.open(mod); err != nil {
+	if err := in.tank.open(mod, in.program.options.Limits.Depth); err != nil {
 		return err
 	}
 	in.alloc, in.batch = mod.ExportedFunction(exportAlloc), mod.ExportedFunction(exportBatch)
@@ -141,7 +141,7 @@ func (in *instance) enter(l Lane, log func(int, string)) {
 // call runs a guest's function on in.stack. Its error is a *Failure when it is the guest's doing.
 func (in *instance) call(ctx context.Context, f api.Function, fuel uint64, what string) error {
 	in.ctx.Context = ctx
-	in.tank.fill(fuel, in.program.options.Limits.Depth, what)
+	in.tank.fill(fuel, what)
 	err := f.CallWithStack(&in.ctx, in.stack[:])
 	in.used.Fuel += in.tank.used()
 	if err != nil {
