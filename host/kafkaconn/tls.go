@@ -1,0 +1,90 @@
+package kafkaconn
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+)
+
+// TLS says how the connections are encrypted. Certificates and keys are PEM texts, so that `${file:..}` brings them in.
+type TLS struct {
+	// CA are the certificates that the brokers' are checked with; "" means the system's.
+	CA string `json:"ca,omitempty"`
+	// Cert and Key are this client's, when the brokers ask for one.
+	Cert string `json:"cert,omitempty"`
+	Key  string `json:"key,omitempty"`
+	// ServerName is the name in the brokers' certificate; "" means the host that is dialled.
+	ServerName string `json:"serverName,omitempty"`
+	// Insecure takes any certificate.
+	Insecure bool `json:"insecureSkipVerify,omitempty"`
+}
+
+func (t *TLS) config() (*tls.Config, error) {
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.Insecure}
+	if t.CA != "" {
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM([]byte(t.CA)) {
+			return nil, errors.New("ca holds no certificate in PEM form")
+		}
+	}
+	if (t.Cert == "") != (t.Key == "") {
+		return nil, errors.New("cert and key belong together")
+	}
+	if t.Cert != "" {
+		pair, err := tls.X509KeyPair([]byte(t.Cert), []byte(t.Key))
+		if err != nil {
+			return nil, err
+		}
+		out.Certificates = []tls.Certificate{pair}
+	}
+	return out, nil
+}
+
+// handshakeError tells a failed handshake from a failed dial.
+type handshakeError struct{ err error }
+
+func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
+func (e *handshakeError) Unwrap() error { return e.err }
+
+// dialer opens connections to brokers, with TLS when it is set.
+func (c *Config) dialer() (func(context.Context, string, string) (net.Conn, error), error) {
+	dial := c.Dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	var conf *tls.Config
+	if c.TLS != nil {
+		var err error
+		if conf, err = c.TLS.config(); err != nil {
+			return nil, err
+		}
+	}
+	timeout := c.DialTimeout.or(DefaultDialTimeout)
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		conn, err := dial(ctx, network, address)
+		if err != nil || conf == nil {
+			return conn, err
+		}
+		return handshake(ctx, conn, conf, address)
+	}, nil
+}
+
+func handshake(ctx context.Context, conn net.Conn, conf *tls.Config, address string) (net.Conn, error) {
+	if conf.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		conf = conf.Clone()
+		conf.ServerName = host
+	}
+	out := tls.Client(conn, conf)
+	if err := out.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(&handshakeError{err}, conn.Close())
+	}
+	return out, nil
+}
