@@ -93,6 +93,7 @@ func measure(form *binary.Module, size int) []Measure {
 		{"spans of locals", c.Spans, binary.MaxSpans},
 		{"locals that meet", c.Merged, binary.MaxMerged},
 		{"locals passed on", c.Passed, binary.MaxPassed},
+		{"locals by ways back", c.WaysBack, binary.MaxWaysBack},
 		{"values held over blocks", c.Held, binary.MaxHeld},
 	}
 }

@@ -294,6 +294,9 @@ func (c *checker) blocks(b *Body) {
 			c.failAt(n.start, TooLarge, "more than %d values of locals are passed on at its branches", MaxPassed)
 		}
 		if n.op == OpLoop {
+			if h.WaysBack += int64(sets) * int64(n.ways) * int64(n.ways); h.WaysBack > MaxWaysBack {
+				c.failAt(n.start, TooLarge, "%d ways back to a loop that writes %d locals: their squares by the locals, summed over the loops, may be at most %d", n.ways, sets, MaxWaysBack)
+			}
 			b.Slots += (n.ways + 1) * (sets + n.arity)
 		}
 		return c.code.r.err == nil

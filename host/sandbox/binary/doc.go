@@ -61,7 +61,10 @@ const (
 	// local that is written inside. They are in its frame too.
 	MaxMerged = 260_000
 	// MaxPassed is how many values are passed on where they meet: the same, once for each branch and once for going on.
-	MaxPassed = 3_000_000
+	MaxPassed = 1_500_000
+	// MaxWaysBack is for the square of the branches to a loop times the shared locals that are written inside, summed over
+	// the loops of a function: a compiler goes over all of them for each.
+	MaxWaysBack = 1_000_000_000
 	// MaxHeld is how many values may lie on the stack at the blocks and conditional branches of a function, summed over
 	// these. Compilers keep hardly any there.
 	MaxHeld = 100_000_000
@@ -289,7 +292,7 @@ const indirectCall = 4
 
 // Counts are what the limits of code bound: of the largest function, each by itself, and of all functions together.
 type Counts struct {
-	Bytes, Locals, Calls, Nesting, Targets, AllTargets, LoopLocals, Spans, Merged, Passed, Held int64
+	Bytes, Locals, Calls, Nesting, Targets, AllTargets, LoopLocals, Spans, Merged, Passed, WaysBack, Held int64
 
 	ModuleLocals, ModuleTargets, ModuleLoops int64
 }
@@ -299,7 +302,7 @@ func (c *Counts) add(f *Counts) {
 	c.Bytes, c.Locals, c.Calls = max(c.Bytes, f.Bytes), max(c.Locals, f.Locals), max(c.Calls, f.Calls)
 	c.Nesting, c.Targets, c.AllTargets = max(c.Nesting, f.Nesting), max(c.Targets, f.Targets), max(c.AllTargets, f.AllTargets)
 	c.LoopLocals, c.Spans, c.Merged = max(c.LoopLocals, f.LoopLocals), max(c.Spans, f.Spans), max(c.Merged, f.Merged)
-	c.Passed, c.Held = max(c.Passed, f.Passed), max(c.Held, f.Held)
+	c.Passed, c.WaysBack, c.Held = max(c.Passed, f.Passed), max(c.WaysBack, f.WaysBack), max(c.Held, f.Held)
 	c.ModuleLocals += f.Locals
 	c.ModuleTargets += f.AllTargets
 	c.ModuleLoops += f.ModuleLoops

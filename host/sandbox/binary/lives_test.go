@@ -27,7 +27,7 @@ func TestCounts(t *testing.T) {
 		{"in one part", aBlock + write(1) + read(1) + w.End, Counts{Nesting: 1}},
 		{"in one part of a loop", w.Loop + write(1) + read(1) + w.End, Counts{Nesting: 1}},
 		{"read before it is written", w.Loop + read(1) + write(1) + w.End, Counts{Nesting: 1, LoopLocals: 1, ModuleLoops: 1, Spans: 2, Merged: 1, Passed: 1}},
-		{"from loop to loop", w.Loop + w.Loop + w.Loop + read(1) + write(1) + brIf0 + w.End + w.End + w.End, Counts{Nesting: 3, LoopLocals: 3, ModuleLoops: 3, Spans: 4, Merged: 3, Passed: 4}},
+		{"from loop to loop", w.Loop + w.Loop + w.Loop + read(1) + write(1) + brIf0 + w.End + w.End + w.End, Counts{Nesting: 3, LoopLocals: 3, ModuleLoops: 3, Spans: 4, Merged: 3, Passed: 4, WaysBack: 1}},
 		{"an if", anIf + write(1) + "\x05" + write(1) + w.End + read(1), Counts{Nesting: 1, Merged: 1, Passed: 1, Spans: 4}},
 		{"a block that nothing leaves", aBlock + write(1) + w.End + read(1), Counts{Nesting: 1, Spans: 3}},
 		{"a block that is left", aBlock + brIf0 + write(1) + brIf0 + w.End + read(1), Counts{Nesting: 1, Merged: 1, Passed: 3, Spans: 5}},

@@ -88,6 +88,7 @@ func measured(t testing.TB, name string, wasm []byte) []measure {
 		{"spans of locals", c.Spans, binary.MaxSpans},
 		{"values of shared locals that meet", c.Merged, binary.MaxMerged},
 		{"values of shared locals that are passed on", c.Passed, binary.MaxPassed},
+		{"shared locals of loops x ways back squared", c.WaysBack, binary.MaxWaysBack},
 		{"values on the stack of blocks", c.Held, binary.MaxHeld},
 	}
 }

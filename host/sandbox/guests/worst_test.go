@@ -140,6 +140,15 @@ func init() {
 			depth := 100
 			d.fn(0, each(n, func(int) string { return rep(block, depth) + get(0) + labels(k, depth) + rep(end, depth) }))
 		},
+		// n labels of a br_table over k locals that are written before it and read behind the block they name
+		"ways-locals": func(d *dear, n, k int) {
+			d.fn(k, block+get(0)+brIf0+each(k, func(i int) string { return globalGet + set(i+1) })+get(0)+labels(n, 1)+end+each(k, func(i int) string { return get(i+1) + globalSet }))
+		},
+		// n branches back to the head of a loop over k locals, of which one stays as it is
+		"ways-back": func(d *dear, n, k int) {
+			d.fn(k+1, loop+each(k, func(i int) string { return get(i+1) + globalGet + add + set(i+1) })+rep(get(0)+brIf0, n)+get(1)+set(k+1)+get(0)+brIf0+end+
+				each(k+1, func(i int) string { return get(i+1) + globalSet }))
+		},
 		// n functions with a br_table of k labels
 		"table-funcs": func(d *dear, n, k int) {
 			one := rep(block, 10) + get(0) + labels(k, 10) + rep(end, 10)

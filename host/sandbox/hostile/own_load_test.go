@@ -239,6 +239,7 @@ func over() []variant {
 		bad("labels of all", "br_table", binary.MaxAllTargets, "", switches(9, binary.MaxAllTargets/8)),
 		bad("values of locals that meet", "meet", binary.MaxMerged, groups(run(1_000, i32)), repeat(w.Const(1)+ifThen, 261)+change(1_000)+repeat(w.End, 261)+allLocals(1_000)),
 		bad("values that are passed on", "passed on", binary.MaxPassed, groups(run(1_000, i32)), block+change(1_000)+w.Get(0)+brTable(3_000)+w.End+allLocals(1_000)),
+		bad("ways back to a loop", "ways back", binary.MaxWaysBack, groups(run(100, i32)), w.Loop+change(100)+repeat(w.Get(0)+brIf0, 3_300)+w.End+allLocals(100)),
 		bad("loops over locals", "loops", binary.MaxLoopLocals, groups(run(1_000, i32)), loopsAround(binary.MaxLoopLocals/1_000+1, 1_000)),
 		bad("loops over what is only theirs", "loops", binary.MaxLoopLocals, groups(run(1_000, i32)), repeat(w.Loop, 21)+change(1_000)+repeat(w.Get(2)+brIf0+w.End, 21)),
 		bad("spans of locals", "alive", binary.MaxSpans, groups(run(1_001, i32)), change(1_000)+repeat(w.Const(0)+ifThen+w.End, 1_500)+allLocals(1_000)),
