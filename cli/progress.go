@@ -204,6 +204,7 @@ type transformProgress struct {
 	Log       int64                  `json:"logBytes"`
 	Lost      int64                  `json:"logLinesDropped"`
 	Traps     map[abi.TrapName]int64 `json:"traps,omitempty"`
+	Failures  []string               `json:"failures,omitempty"` // the first ones
 }
 
 func (p *jsonProgress) start(query string) {

@@ -70,6 +70,11 @@ func (r *running) events(ctx context.Context) *engine.Events {
 		Batch: func(s engine.BatchStats) {
 			r.metrics.batch(s)
 			r.progress.batch(s)
+			for _, t := range s.Stages {
+				for _, failure := range t.Failures {
+					r.log.Warn("a record was set aside", "batch", s.Batch, "transform", t.Name, "failure", failure)
+				}
+			}
 		},
 		Verified: func(id checkpoint.BatchID, differs error) {
 			r.metrics.verify(differs)

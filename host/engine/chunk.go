@@ -7,9 +7,12 @@ import (
 )
 
 // chunk collects the records of one frame: one input, at most 1,024 records and 262,144 bytes of sizes; a larger record
-// travels alone. The rule is part of the semantics.
+// travels alone. Where a chunk has used up its fuel they are smaller, see stageLane.narrow. The rule is part of the
+// semantics.
 type chunk struct {
-	recs   buffer
+	records int  // at most
+	closed  bool // nothing more may join
+	recs    buffer
 	splits []string // by record
 	entry  int
 	size   int
@@ -20,13 +23,13 @@ type chunk struct {
 func (c *chunk) reset() {
 	c.recs.reset()
 	c.splits = c.splits[:0]
-	c.size = 0
+	c.size, c.closed = 0, false
 }
 
 // fits reports whether a record of that size may join.
 func (c *chunk) fits(entry, size int) bool {
 	n := len(c.recs.recs)
-	return n == 0 || (entry == c.entry && n < abi.MaxChunkRecords && c.size+size <= abi.MaxChunkBytes)
+	return n == 0 || (!c.closed && entry == c.entry && n < c.records && c.size+size <= abi.MaxChunkBytes)
 }
 
 func (c *chunk) add(entry int, split string, size int, r *abi.Record) *abi.Record {

@@ -43,7 +43,7 @@ func stopped(g *Graph, lt letter) error {
 	if lt.stage != "" {
 		place += ", transform " + lt.stage
 	}
-	return fault.New(CodeRecordStopped, place, fmt.Errorf("%s: %s", lt.word, lt.reason),
+	return fault.New(CodeRecordStopped, place, fmt.Errorf("%s: %s", lt.word, lt.said()),
 		raise(lt.stage, abi.TrapName(lt.word))+"mend the record or the transform and start again, or set `errors: {policy: dead-letter, deadLetters: <sink>}` to set such records aside")
 }
 
@@ -72,8 +72,8 @@ func tooManyLetters(batch checkpoint.BatchID, n int64, most int) error {
 
 func tooMuchPoison(stage string, batch checkpoint.BatchID, lane int, lt letter) error {
 	return fault.New(CodeTooMuchPoison, "transform "+stage,
-		fmt.Errorf("batch %d lane %d: more than %d records that it fails on, the last at offset %d: %s", batch, lane, maxPoison, lt.origin.offset, lt.reason),
-		raise(stage, abi.TrapName(lt.word))+"mend the transform; when it only refuses records, let it write dead letters instead of failing")
+		fmt.Errorf("batch %d lane %d: more than %d records that it fails on, the last at offset %d: %s", batch, lane, maxPoison, lt.origin.offset, lt.said()),
+		raise(stage, abi.TrapName(lt.word))+"mend the transform; when it only refuses records, let it write dead letters instead of failing: each record that it fails on starts a lane of a batch again, and that is done 16 times at most, whatever `errors.max` is")
 }
 
 func guestFailed(stage string, batch checkpoint.BatchID, lane int, f *failure) error {

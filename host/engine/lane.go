@@ -108,8 +108,7 @@ func (l *lane) reset() {
 		l.reject[i].reset()
 	}
 	for _, s := range l.stages {
-		s.reset()
-		s.excluded, s.stats = nil, StageStats{}
+		s.begin()
 	}
 	for _, s := range l.sinks {
 		s.reset()

@@ -38,10 +38,19 @@ type letter struct {
 	code   int32
 	word   string // a stable word for the code
 	reason string
+	where  string // in the guest, for messages and logs; no part of what is written
 	stage  string
 	module string
 	origin origin
 	rec    *abi.Record
+}
+
+// said is the reason, and where in the guest it came from.
+func (lt *letter) said() string {
+	if lt.where == "" {
+		return lt.reason
+	}
+	return lt.reason + ", " + lt.where
 }
 
 // letters is what one part of a lane has set aside, in order.

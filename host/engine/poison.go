@@ -32,6 +32,9 @@ func (f *failure) letter(s *stageLane) letter {
 		poison: true, code: f.code, word: "fail", reason: f.text(),
 		stage: s.node.Name, module: s.node.Module,
 	}
+	if f.guest != nil {
+		lt.where = f.guest.Where()
+	}
 	switch {
 	case f.guest == nil:
 	case f.guest.Trap == abi.TrapTooLarge:

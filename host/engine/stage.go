@@ -20,6 +20,9 @@ type stageLane struct {
 	stats   StageStats
 	// excluded are the records that the lane is started again without, by their number in the lane.
 	excluded map[uint32]letter
+	// alone are the records that travel in a chunk of their own, because their guest pointed at them when a chunk had used
+	// up its fuel.
+	alone map[uint32]bool
 }
 
 // stageEntry is how one `from` entry's records are prepared.
@@ -58,7 +61,15 @@ func newStageLane(g *Graph, i int) (*stageLane, error) {
 	}
 	s.chunk.fields = make([]abi.Field, abi.MaxChunkRecords*most)
 	s.chunk.most = most
+	s.begin()
 	return s, nil
+}
+
+// begin makes the stage ready for another batch.
+func (s *stageLane) begin() {
+	s.reset()
+	s.excluded, s.alone, s.stats = nil, nil, StageStats{}
+	s.chunk.records = abi.MaxChunkRecords
 }
 
 // reset forgets everything but the exclusions and what was used.
@@ -84,6 +95,12 @@ func (l *lane) runStage(ctx context.Context, b *batchRun, s *stageLane) error {
 		if failed == nil {
 			return nil
 		}
+		if s.narrow(failed) {
+			l.stats.restarts++
+			s.reset()
+			l.teeAgain(s)
+			continue
+		}
 		index, lt, err := l.findPoison(ctx, b, s, failed)
 		if err != nil {
 			return err
@@ -98,10 +115,39 @@ func (l *lane) runStage(ctx context.Context, b *batchRun, s *stageLane) error {
 			s.excluded = map[uint32]letter{}
 		}
 		s.excluded[index] = lt
+		s.stats.failed(&lt)
 		l.stats.restarts++
 		s.reset()
 		l.teeAgain(s)
 	}
+}
+
+// narrow makes the chunks of the next run smaller when several records together have used up a chunk's fuel: that is not
+// the fault of any one of them. The record that the guest pointed at is tried alone first. If one that was tried so has
+// got through, chunks are halved instead, so that a lane starts again at most ten times for it.
+func (s *stageLane) narrow(f *failure) bool {
+	if f.guest == nil || f.guest.Trap != abi.TrapFuel || len(f.indexes) < 2 {
+		return false
+	}
+	if index, ok := f.pointed(); ok && s.onlyPoisonAlone() {
+		if s.alone == nil {
+			s.alone = map[uint32]bool{}
+		}
+		s.alone[index] = true
+		return true
+	}
+	s.chunk.records = len(f.indexes) / 2
+	return true
+}
+
+// onlyPoisonAlone says whether all records that were tried alone failed.
+func (s *stageLane) onlyPoisonAlone() bool {
+	for index := range s.alone {
+		if _, out := s.excluded[index]; !out {
+			return false
+		}
+	}
+	return true
 }
 
 // teeAgain tells who looks on that what a stage has sent in this lane does not count.
@@ -207,12 +253,14 @@ func (a *attempt) take(entry int, split string, r *abi.Record) error {
 			origin: a.origin(entry, split, r),
 		}, r)
 	}
-	if !a.s.chunk.fits(entry, size) {
+	alone := a.s.alone[index]
+	if alone || !a.s.chunk.fits(entry, size) {
 		if err := a.flush(); err != nil {
 			return err
 		}
 	}
 	c := a.s.chunk.add(entry, split, size, r)
+	a.s.chunk.closed = alone
 	c.Index, c.Input, c.Port, c.Kind = index, uint16(entry), 0, abi.KindRecord
 	a.locate(en, c)
 	return nil

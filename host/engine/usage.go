@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"maps"
 
 	"github.com/wasmill/wasmill/abi"
@@ -23,6 +24,18 @@ type StageStats struct {
 	Lost      int64 // log lines that were dropped
 	// Traps counts why guests were stopped, but not again for each step of the search. Nil when none was.
 	Traps map[abi.TrapName]int64
+	// Failures are the first records that it failed on, what it failed with, and where in the guest: for logs.
+	Failures []string
+}
+
+// maxFailures is how many failures of a transform are told in a batch.
+const maxFailures = 3
+
+// failed takes a record that a guest failed on.
+func (s *StageStats) failed(lt *letter) {
+	if len(s.Failures) < maxFailures {
+		s.Failures = append(s.Failures, fmt.Sprintf("offset %d: %s", lt.origin.offset, lt.said()))
+	}
 }
 
 // used adds what one instance has used.
@@ -54,6 +67,7 @@ func (s *StageStats) add(t *StageStats) {
 	s.Log += t.Log
 	s.Lost += t.Lost
 	s.Memory = max(s.Memory, t.Memory)
+	s.Failures = append(s.Failures, t.Failures[:min(len(t.Failures), maxFailures-len(s.Failures))]...)
 	if s.Traps == nil {
 		s.Traps = maps.Clone(t.Traps)
 		return

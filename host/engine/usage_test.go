@@ -28,6 +28,7 @@ func TestUsage(t *testing.T) {
 		Fuel:   (4*2+2)*sim.FuelCall + (3+3+2+3+2+3)*sim.FuelRecord,
 		Output: int64(len("aodd") + len("b") + len("bc") + len("twicetwiced") + len("ewill notf")),
 		Memory: sim.Memory, Traps: map[abi.TrapName]int64{abi.TrapUnreachable: 1},
+		Failures: []string{"offset 4: trap unreachable", "offset 6: status 7: no good"},
 	}
 	if len(got) != 1 || !reflect.DeepEqual(got[0].Stages, []engine.StageStats{want}) {
 		t.Errorf("the stages are\n%+v, want\n%+v", got[0].Stages, want)

@@ -29,6 +29,7 @@ type region struct {
 	owner    *regions
 	reserved []byte
 	used     []byte
+	refused  bool // the guest asked for more than it may have
 }
 
 // take returns a memory that begins with the image, and is zero behind it.
@@ -72,6 +73,7 @@ func (r *regions) close() {
 // Reallocate gives the guest size bytes, or nil above the limit; then memory.grow answers -1.
 func (m *region) Reallocate(size uint64) []byte {
 	if size > m.owner.size {
+		m.refused = true
 		return nil
 	}
 	m.used = m.reserved[:size:size]
@@ -85,7 +87,7 @@ func (*region) Free() {}
 // give takes a region back that no guest uses any more.
 func (r *regions) give(m *region) {
 	touched := len(m.used)
-	m.used = nil
+	m.used, m.refused = nil, false
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed && len(r.idle) < maxIdle && reset(m.reserved[:touched]) {

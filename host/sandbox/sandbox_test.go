@@ -157,13 +157,15 @@ func TestTrapSaysThatMemoryIsFull(t *testing.T) {
 	grow := w.Loop + w.Const(1) + w.Grow + w.Const(0) + "\x4e\x0d\x00" + w.End // until it is refused
 	onEach(t, func(t *testing.T, e Engine) {
 		for code, want := range map[string]string{
-			wild:        "out of bounds memory access",
-			grow + wild: "out of bounds memory access; memory is at its limit of 1048576 bytes (limits.memory)",
+			wild:                                  "out of bounds memory access",
+			grow + wild:                           "out of bounds memory access; memory is at its limit of 1048576 bytes (limits.memory)",
+			w.Const(100) + w.Grow + w.Drop + wild: "out of bounds memory access; it was refused more memory than its limit of 1048576 bytes (limits.memory)",
+			w.Const(100) + w.Grow + w.Drop + w.Unreachable: "unreachable; it was refused more memory than its limit of 1048576 bytes (limits.memory)",
 		} {
 			m := w.Transform(w.Const(0), code)
 			err := call(t, lane(t, started(t, e, m.Bytes(), Options{Limits: Limits{Memory: limit}})), discard)
 			var failed *Failure
-			if !errors.As(err, &failed) || failed.Trap != abi.TrapMemory || failed.Text != want {
+			if !errors.As(err, &failed) || failed.Text != want {
 				t.Errorf("got %v, not %q", err, want)
 			}
 		}

@@ -23,20 +23,25 @@ func (in *instance) failure(err error) error {
 	if !ok {
 		return fmt.Errorf("run guest: %w", err)
 	}
-	if name == abi.TrapMemory {
+	if name == abi.TrapMemory || name == abi.TrapUnreachable {
 		text += in.memoryFull()
 	}
 	return &Failure{Trap: name, Text: text, Progress: abi.NoIndex, Stack: stack}
 }
 
-// memoryFull says so when the guest has all the memory it can have: its accesses may come of a memory.grow that was refused,
-// which no trap tells.
+// memoryFull says so when the guest has all the memory it can have, or was refused more: what it does then comes of that,
+// and no trap tells.
 func (in *instance) memoryFull() string {
 	limit := in.program.options.Limits.Memory
-	if in.region == nil || int64(len(in.memory())) < limit {
+	switch {
+	case in.region == nil:
 		return ""
+	case int64(len(in.memory())) >= limit:
+		return fmt.Sprintf("; memory is at its limit of %d bytes (limits.memory)", limit)
+	case in.region.refused:
+		return fmt.Sprintf("; it was refused more memory than its limit of %d bytes (limits.memory)", limit)
 	}
-	return fmt.Sprintf("; memory is at its limit of %d bytes (limits.memory)", limit)
+	return ""
 }
 
 // stoppedBy is what a host function ended the guest for.
