@@ -42,6 +42,7 @@ type instance struct {
 	indexes indexes
 	tank    tank
 	used    Usage
+	step    uint64 // fuel of the step of the start-up that used most
 }
 
 // guestContext is the context a guest runs in.
@@ -110,7 +111,7 @@ func (in *instance) start(ctx context.Context) error {
 	}
 	for _, name := range []string{rewriter.Start, exportStart} {
 		if f := in.mod.ExportedFunction(name); f != nil {
-			if err := in.call(ctx, f, fuelStart, "a step of the start-up"); err != nil {
+			if err := in.startStep(ctx, f); err != nil {
 				return err
 			}
 		}
@@ -122,7 +123,7 @@ func (in *instance) start(ctx context.Context) error {
 	}
 	copy(in.room(ptr, len(config)), config)
 	in.stack = [3]uint64{uint64(ptr), uint64(len(config)), abi.MaxFrame}
-	if err := in.call(ctx, in.mod.ExportedFunction(exportInit), fuelStart, "a step of the start-up"); err != nil {
+	if err := in.startStep(ctx, in.mod.ExportedFunction(exportInit)); err != nil {
 		return err
 	}
 	if status := int32(uint32(in.stack[0])); status != 0 {
@@ -130,6 +131,13 @@ func (in *instance) start(ctx context.Context) error {
 	}
 	in.log.flush()
 	return nil
+}
+
+// startStep calls one of the functions that a module runs once.
+func (in *instance) startStep(ctx context.Context, f api.Function) error {
+	err := in.call(ctx, f, fuelStart, "a step of the start-up, which no limit of a job changes")
+	in.step = max(in.step, in.tank.used())
+	return err
 }
 
 // enter sets what the instance sees of time and chance to a lane's, and lets its log be heard.
@@ -213,18 +221,35 @@ func (in *instance) explain(f *Failure, ptr uint32, records []abi.Record) {
 	}
 }
 
-// badAddress is an answer of wasmill_alloc that cannot be used.
-type badAddress struct{ ptr uint32 }
-
-func (b *badAddress) Error() string {
-	if b.ptr == 0 {
-		return "it gave no memory"
-	}
-	return fmt.Sprintf("it gave the address %d, which is not on 16 bytes or not inside memory", b.ptr)
+// badAddress is an answer of wasmill_alloc that cannot be used: for n bytes in a memory of so many.
+type badAddress struct {
+	ptr       uint32
+	n, memory uint64
 }
 
+func (b badAddress) Error() string {
+	switch {
+	case b.ptr == 0:
+		return exportAlloc + " gave no memory"
+	case b.ptr%abi.Alignment != 0:
+		return fmt.Sprintf("%s gave the address %d, which is no multiple of %d", exportAlloc, b.ptr, abi.Alignment)
+	}
+	return fmt.Sprintf("%s gave the address %d for %d bytes, which do not lie inside memory: it has %d bytes", exportAlloc, b.ptr, b.n, b.memory)
+}
+
+// fits says whether the address can be used.
+func (b badAddress) fits() bool {
+	return b.ptr != 0 && b.ptr%abi.Alignment == 0 && uint64(b.ptr)+b.n <= b.memory
+}
+
+// Ways out of an allocation that failed.
+const (
+	raiseMemory = "raise limits.memory of the transform"
+	mendAlloc   = "mend the module's " + exportAlloc + ": it gives the address of so many bytes in its memory, a multiple of 16, or 0 for none"
+)
+
 // Unwrap says that the allocation failed.
-func (b *badAddress) Unwrap() error { return ErrAlloc }
+func (b badAddress) Unwrap() error { return ErrAlloc }
 
 // allocate asks the guest for n bytes and the overrun behind them.
 func (in *instance) allocate(ctx context.Context, n int) (uint32, error) {
@@ -236,8 +261,8 @@ func (in *instance) allocate(ctx context.Context, n int) (uint32, error) {
 		return 0, fmt.Errorf("call %s: %w", exportAlloc, err)
 	}
 	ptr := uint32(in.stack[0])
-	if ptr == 0 || ptr%abi.Alignment != 0 || uint64(ptr)+uint64(n)+abi.Overrun > uint64(len(in.memory())) {
-		return 0, &badAddress{ptr}
+	if a := (badAddress{ptr, uint64(n) + abi.Overrun, uint64(len(in.memory()))}); !a.fits() {
+		return 0, a
 	}
 	return ptr, nil
 }
@@ -246,7 +271,7 @@ func (in *instance) allocate(ctx context.Context, n int) (uint32, error) {
 // record that is larger than the guest was promised.
 func (in *instance) allocFailed(err error, c *Call, size int) error {
 	var failed *Failure
-	var bad *badAddress
+	var bad badAddress
 	isTrap, isBad := errors.As(err, &failed), errors.As(err, &bad)
 	if !isTrap && !isBad {
 		return err
@@ -259,10 +284,12 @@ func (in *instance) allocFailed(err error, c *Call, size int) error {
 	}
 	if isTrap {
 		err = fmt.Errorf("%w: %w", ErrAlloc, errors.New(failed.Error()))
-	} else {
-		err = fmt.Errorf("%w: %w", ErrAlloc, err)
 	}
-	return fault.New(CodeAlloc, in.program.module.name, fmt.Errorf("for a frame of %d bytes: %w", size, err), "raise limits.memory of the transform")
+	wayOut := raiseMemory
+	if isBad && bad.ptr != 0 {
+		wayOut = mendAlloc
+	}
+	return fault.New(CodeAlloc, in.program.module.name, fmt.Errorf("for a frame of %d bytes: %w", size, err), wayOut)
 }
 
 // room is n bytes at an address that allocate returned, with the zero bytes behind them written.

@@ -163,7 +163,7 @@ func (m *module) limits(l Limits) (Limits, error) {
 		return l, wrong("a log of %d bytes", l.Log)
 	}
 	if least := int64(m.info.MemoryMin) * binary.PageSize; least > l.Memory {
-		return l, refuse(CodeMemory, m.name, "raise limits.memory of the transform, or build the module with a smaller stack",
+		return l, refuse(CodeMemory, m.name, raiseMemory+", or build the module with a smaller stack",
 			"its memory begins with %d bytes, its limit is %d", least, l.Memory)
 	}
 	return l, nil

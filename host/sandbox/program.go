@@ -10,7 +10,6 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/wasmill/wasmill/abi"
-	"github.com/wasmill/wasmill/host/fault"
 )
 
 // startTime is what the wall clock shows during start-up: 2000-01-01 in microseconds.
@@ -28,6 +27,8 @@ type program struct {
 	captured bool
 	image    image
 	digest   string
+	left     int64  // bytes of memory after the start-up
+	step     uint64 // fuel of the step of the start-up that used most
 }
 
 func (p *program) Manifest() *abi.Manifest { return p.module.info.Manifest }
@@ -41,7 +42,7 @@ func (p *program) firstStart(ctx context.Context) error {
 	if err := in.start(ctx); err != nil {
 		return errors.Join(p.refuseStart(in, err), in.Close(ctx), p.Close(ctx))
 	}
-	p.digest = digestOfImage(in)
+	p.digest, p.left, p.step = digestOfImage(in), int64(len(in.memory())), in.step
 	if p.module.capturable {
 		var err error
 		p.image, err = capture(in)
@@ -53,22 +54,6 @@ func (p *program) firstStart(ctx context.Context) error {
 	p.regions.close()
 	p.regions = newRegions(uint64(p.options.Limits.Memory), p.image.backing)
 	return nil
-}
-
-// refuseStart says why a module did not start: what the guest did and where, and its last log line as the reason it gives.
-func (p *program) refuseStart(in *instance, err error) error {
-	var failed *Failure
-	if !errors.As(err, &failed) && !errors.Is(err, ErrAlloc) {
-		return fmt.Errorf("start %s: %w", p.module.name, err)
-	}
-	wrong := fmt.Errorf("its start-up failed: %w", err)
-	if failed != nil && failed.Where() != "" {
-		wrong = fmt.Errorf("%w, %s", wrong, failed.Where())
-	}
-	if last := in.log.last; last != "" {
-		wrong = fmt.Errorf("%w: %s", wrong, last)
-	}
-	return fault.New(CodeStart, p.module.name, wrong, "look at the transform's config, and at what the module logs when it starts")
 }
 
 // New makes an instance for a lane.

@@ -145,7 +145,7 @@ var runAttacks = []attack{
 		m := transform()
 		m.alloc.locals = groups(run(1, i32))
 		m.alloc.code = w.Const(1) + w.Grow + tee(1) + w.Const(-1) + "\x46" + "\x04\x7f" + w.Const(0) + elseArm + w.Get(1) + w.Const(16) + "\x74" + w.End
-		yield(variant{wasm: m.bytes(), calls: 2_000, want: want{at: atCall, code: sandbox.CodeAlloc, says: []string{"it gave no memory"}}})
+		yield(variant{wasm: m.bytes(), calls: 2_000, want: want{at: atCall, code: sandbox.CodeAlloc, says: []string{"wasmill_alloc gave no memory"}}})
 	}},
 }
 
