@@ -55,6 +55,8 @@ type Errors struct {
 	List []Mistake
 	// More counts the mistakes that were left out of List.
 	More int
+	// WayOut takes the place of the usual one when it is given.
+	WayOut string
 }
 
 // Error prints one mistake a line, each as file:line:column: text.
@@ -84,6 +86,9 @@ func (e *Errors) Code() string {
 
 // Hint returns the way out.
 func (e *Errors) Hint() string {
+	if e.WayOut != "" {
+		return e.WayOut
+	}
 	if e.Unsupported() {
 		return "remove these parts, or use a version of wasmill that has them"
 	}

@@ -114,19 +114,11 @@ func buildCSV(v *value) CSV {
 }
 
 func (c *checker) buildTransform(v *value) Transform {
-	limits := v.at("limits")
 	t := Transform{
 		Name:   v.at("name").text,
 		Module: buildModule(v.at("module").text, c.env.Dir),
 		Config: v.at("config").json,
-		Limits: Limits{
-			Memory:     limits.at("memory").num,
-			FuelCall:   uint64(limits.at("fuel").at("call").num),
-			FuelRecord: uint64(limits.at("fuel").at("record").num),
-			Depth:      int(limits.at("depth").num),
-			Output:     limits.at("output").num,
-			Log:        limits.at("log").num,
-		},
+		Limits: buildLimits(v.at("limits")),
 	}
 	for _, i := range v.at("from").items {
 		t.From = append(t.From, buildInput(i))

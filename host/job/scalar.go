@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -129,12 +130,23 @@ func (c *checker) enum(n *yaml.Node, f *Field, v *value) bool {
 }
 
 func (c *checker) quantity(n *yaml.Node, f *Field, v *value) bool {
-	parse, format := parseDuration, formatDuration
+	parse, format, smallest := parseDuration, formatDuration, "ms"
 	if f.Type == TypeSize {
-		parse, format = parseSize, formatSize
+		parse, format, smallest = parseSize, formatSize, "B"
 	}
 	q, suggestion, err := parse(v.text)
 	if err != nil {
+		allowed := func(quoted string) bool {
+			meant, notQuoted := strconv.Unquote(quoted)
+			q, _, wrong := parse(meant)
+			return notQuoted == nil && wrong == nil && q >= f.Min && q <= f.Max
+		}
+		if !allowed(suggestion) {
+			suggestion = bareUnit(v.text, smallest)
+		}
+		if !allowed(suggestion) {
+			suggestion = ""
+		}
 		c.add(Mistake{Pos: at(n), Path: v.path, Code: CodeValue, Message: err.Error(), Suggestion: suggestion})
 		return false
 	}

@@ -100,9 +100,7 @@ func (c *checker) transform(v *value, t *Transform) {
 	if m := v.at("module"); m.good() {
 		c.module(m, &t.Module)
 	}
-	if m := v.at("limits").at("memory"); m.good() && m.num%(64*kib) != 0 {
-		c.wrongAt(m.path, CodeRange, cut(m.text)+" is no multiple of 64KiB, the size of a WebAssembly page", "")
-	}
+	c.limits(v.at("limits"))
 	for _, i := range v.at("from").items {
 		c.keyBy(i.at("keyBy"))
 	}
