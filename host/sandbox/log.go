@@ -55,12 +55,12 @@ func (g *guestLog) line(level int, text []byte) {
 // output takes what a guest writes to standard output (1) or error (2) and makes lines of it. Of a line that has no end it
 // keeps only as much as will be shown.
 func (g *guestLog) output(fd uint32, p []byte) {
-	if g.spent() {
-		g.dropped += bytes.Count(p, []byte{'\n'})
-		return
-	}
 	part := &g.partial[fd-1]
 	for len(p) > 0 {
+		if g.spent() { // many lines may follow, for little fuel
+			g.dropped += bytes.Count(p, []byte{'\n'})
+			return
+		}
 		line, rest, ended := bytes.Cut(p, []byte{'\n'})
 		room := max(abi.MaxLogLine-len(*part), 0)
 		*part = append(*part, line[:min(len(line), room)]...)

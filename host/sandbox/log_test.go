@@ -69,3 +69,18 @@ func TestGuestLogOutput(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestDroppedLinesAreCounted: what is over the ration counts by its lines, however it is written.
+func TestDroppedLinesAreCounted(t *testing.T) {
+	text := []byte(strings.Repeat("x\n", 100))
+	for _, size := range []int{1, 2, 7, 64, len(text)} {
+		heard := 0
+		g := guestLog{most: 640, sink: func(int, string) { heard++ }}
+		for part := range slices.Chunk(text, size) {
+			g.output(2, part)
+		}
+		if g.flush(); heard != 10 || g.dropped != 90 {
+			t.Errorf("in parts of %d bytes: %d lines are heard, %d dropped", size, heard, g.dropped)
+		}
+	}
+}

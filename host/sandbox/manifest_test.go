@@ -69,3 +69,24 @@ func TestManifestBesideGoModule(t *testing.T) {
 		})
 	}
 }
+
+// TestContains compares the search with that of the library, over all short texts of two letters.
+func TestContains(t *testing.T) {
+	var texts [][]byte
+	for n := 1; n <= 8; n++ {
+		for bits := range 1 << n {
+			text := make([]byte, n)
+			for i := range text {
+				text[i] = 'a' + byte(bits>>i&1)
+			}
+			texts = append(texts, text)
+		}
+	}
+	for _, b := range texts {
+		for _, part := range texts {
+			if got, want := contains(b, part), bytes.Contains(b, part); got != want {
+				t.Fatalf("%s in %s: %v", part, b, got)
+			}
+		}
+	}
+}

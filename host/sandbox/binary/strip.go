@@ -18,14 +18,14 @@ func (m *Module) FuncNames() map[uint32]string {
 	names := map[uint32]string{}
 	for _, c := range m.Customs {
 		if c.Name == "name" {
-			readNames(c.Data, names)
+			readNames(c.Data, names, uint32(m.Count(KindFunc)))
 		}
 	}
 	return names
 }
 
-// readNames reads the subsection of function names, id 1, into names.
-func readNames(data []byte, names map[uint32]string) {
+// readNames reads the subsection of function names, id 1, into names: those of functions that are there.
+func readNames(data []byte, names map[uint32]string, functions uint32) {
 	r := &reader{b: data}
 	for !r.done() {
 		id := r.byte()
@@ -36,7 +36,7 @@ func readNames(data []byte, names map[uint32]string) {
 		for n := sub.count(MaxFuncs, "names"); n > 0 && sub.err == nil; n-- {
 			index := sub.u32()
 			name := sub.name()
-			if sub.err == nil {
+			if sub.err == nil && index < functions {
 				names[index] = name
 			}
 		}

@@ -171,6 +171,7 @@ type walk struct {
 	base     uint64
 	addrBase uint64
 	live     bool // the latest function has code
+	first    int  // of its parts in out.functions
 	last     dwarf.Offset
 }
 
@@ -316,7 +317,7 @@ func (w *walk) next(r *dwarf.Reader) *dwarf.Entry {
 func (w *walk) function(e *dwarf.Entry) {
 	at := len(w.out.calls)
 	ranges := w.ranges(e)
-	w.live = len(ranges) > 0
+	w.live, w.first = len(ranges) > 0, len(w.out.functions)
 	for _, r := range ranges {
 		w.out.functions = append(w.out.functions, function{lo: r.lo, hi: r.hi, first: at, last: at, entry: e.Offset})
 	}
@@ -339,8 +340,9 @@ func (w *walk) inlined(e *dwarf.Entry) {
 		c.lo, c.hi = r.lo, r.hi
 		w.out.calls = append(w.out.calls, c)
 	}
-	end := len(w.out.calls)
-	for i := len(w.out.functions) - 1; i >= 0 && w.out.functions[i].first == w.out.functions[len(w.out.functions)-1].first; i-- {
-		w.out.functions[i].last = end
+	parts := w.out.functions[w.first:]
+	w.left -= len(parts)
+	for i := range parts {
+		parts[i].last = len(w.out.calls)
 	}
 }

@@ -31,9 +31,11 @@ func sequence(addr, lines int) string {
 }
 
 const (
-	unitAbbrev   = "\x01\x11\x01\x00\x00"                 // 1: a compile unit with children
-	rangesAbbrev = "\x02\x2e\x00\x55\x17\x00\x00"         // 2: a function with ranges
-	namedAbbrev  = "\x02\x2e\x00\x03\x0e\x00\x00"         // 2: a function with a name in .debug_str
+	unitAbbrev   = "\x01\x11\x01\x00\x00"         // 1: a compile unit with children
+	rangesAbbrev = "\x02\x2e\x00\x55\x17\x00\x00" // 2: a function with ranges
+	namedAbbrev  = "\x02\x2e\x00\x03\x0e\x00\x00" // 2: a function with a name in .debug_str
+	// A table of DWARF 5 with 2,097,151 folders of no form, and no files.
+	emptyFolders = "\x14\x00\x00\x00" + "\x05\x00\x04\x00\x0c\x00\x00\x00" + "\x01\x01\x01\xfb\x0e\x01" + "\x00\xff\xff\x7f" + "\x00\x00"
 	inlineAbbrev = "\x03\x1d\x00\x31\x13\x55\x17\x00\x00" // 3: an inlined call of a function, with ranges
 )
 
@@ -92,6 +94,17 @@ func TestWorkIsBounded(t *testing.T) {
 		{"more lines than are kept", map[string]string{sectionLine: oldTable("", "a\x00\x00\x00\x00", sequence(100, 8<<20))}},
 		{"sequences without end", map[string]string{
 			sectionLine: oldTable("", "a\x00\x00\x00\x00", strings.Repeat("\x00\x05\x02"+le32(9)+"\x21", 1<<20)),
+		}},
+		{"folders that take no bytes", map[string]string{sectionLine: strings.Repeat(emptyFolders, 500_000)}},
+		{"calls that are nowhere, after many functions", map[string]string{
+			sectionLine: line, ".debug_abbrev": unitAbbrev + "\x02\x2e\x00\x11\x01\x12\x06\x00\x00" + "\x03\x1d\x00\x31\x11\x00\x00" + "\x00",
+			".debug_info": func() string {
+				var b strings.Builder
+				for i := range maxFunctions - 10 {
+					b.WriteString("\x02" + le32(8*i+1) + le32(8))
+				}
+				return infoUnit(0, b.String()+strings.Repeat("\x03\x01", 3_000_000))
+			}(),
 		}},
 		{"many tables", map[string]string{sectionLine: strings.Repeat(oldTable("", "a\x00\x00\x00\x00", sequence(100, 1)), 150_000)}},
 	}

@@ -157,9 +157,12 @@ func (p *program) addFile(name text, dir uint64) {
 // entries reads a list of directories or files of DWARF 5.
 func (p *program) entries(c *cursor, add func(path text, dir uint64)) {
 	type format struct{ content, form uint64 }
-	formats := make([]format, c.u8())
-	for i := range formats {
-		formats[i] = format{c.uleb(), c.uleb()}
+	var formats []format
+	for n := c.u8(); n > 0 && !c.bad; n-- {
+		formats = append(formats, format{c.uleb(), c.uleb()})
+	}
+	if len(formats) == 0 {
+		return // any number of entries of nothing takes no bytes
 	}
 	for n := min(c.uleb(), maxFiles); n > 0 && !c.bad; n-- {
 		var path text

@@ -1,10 +1,6 @@
 package rewriter
 
-import (
-	"slices"
-
-	"github.com/wasmill/wasmill/host/sandbox/binary"
-)
+import "github.com/wasmill/wasmill/host/sandbox/binary"
 
 // wazero's compilers make one instruction of a branch on a comparison of x & y with a constant 0, and then judge what it
 // says as if the 0 stood on the right: 0 < x & y is taken for x & y < 0. On arm64 that instruction also says something else
@@ -31,10 +27,18 @@ var anything = operand{and: true, zero: true}
 // compares follows the values of one function that ordered comparisons may take.
 type compares struct {
 	top, below operand
-	ands       []uint32 // locals that hold an and of this piece
+	ands       []uint32 // the piece that a local was last set to an and in
+	piece      uint32
 }
 
-func (c *compares) begin() { c.top, c.below, c.ands = anything, anything, c.ands[:0] }
+// begin starts a function with so many locals. Pieces are counted over all functions.
+func (c *compares) begin(locals uint32) {
+	c.top, c.below = anything, anything
+	if int(locals) > len(c.ands) {
+		c.ands, c.piece = make([]uint32, locals), 0
+	}
+	c.piece++
+}
 
 // mistaken says whether a comparison may be one that a compiler gets wrong.
 func (c *compares) mistaken(op binary.Op) bool {
@@ -68,7 +72,7 @@ func (c *compares) step(in *binary.Instruction) {
 	c.below = c.top
 	switch in.Op {
 	case binary.OpLocalGet:
-		c.top = operand{leaf: true, zero: true, and: slices.Contains(c.ands, in.X)}
+		c.top = operand{leaf: true, zero: true, and: c.ands[in.X] == c.piece}
 	case binary.OpLocalTee:
 		c.keep(in.X)
 		c.top.leaf = false
@@ -81,7 +85,7 @@ func (c *compares) step(in *binary.Instruction) {
 		c.top = operand{and: true}
 	case binary.OpLoop, binary.OpIf, binary.OpElse, binary.OpEnd, binary.OpBr, binary.OpBrIf, binary.OpBrTable, binary.OpReturn,
 		binary.OpUnreachable, binary.OpCall, binary.OpCallIndirect:
-		c.ands = c.ands[:0]
+		c.piece++
 		c.top = operand{zero: true}
 	default:
 		pops, pushes := in.Op.Stack()
@@ -94,11 +98,8 @@ func (c *compares) step(in *binary.Instruction) {
 
 // keep remembers what a local is set to.
 func (c *compares) keep(local uint32) {
-	at := slices.Index(c.ands, local)
-	switch {
-	case c.top.and && at < 0:
-		c.ands = append(c.ands, local)
-	case !c.top.and && at >= 0:
-		c.ands = slices.Delete(c.ands, at, at+1)
+	c.ands[local] = 0
+	if c.top.and {
+		c.ands[local] = c.piece
 	}
 }

@@ -273,7 +273,7 @@ func (f *function) blockType(t *binary.FuncType) int64 {
 func (f *function) body(b *binary.Body) {
 	heads, points, selects := f.regions.heads, f.nans.points, f.selects.list
 	ands := f.made&isAnd != 0
-	f.compares.begin()
+	f.compares.begin(f.first)
 	nesting, n := uint32(0), int32(0)
 	for c := b.Read(); c.Next(); n++ {
 		in := &c.In
