@@ -18,8 +18,8 @@ func transformCommand(e *Env) *ucli.Command {
 		Subcommands: []*ucli.Command{
 			{
 				Name: "inspect", Usage: "show what a module is, without running it", ArgsUsage: "MODULE.wasm",
-				Flags: append(engineFlags()[:4:4], outputFlag(), configFlag(),
-					&ucli.BoolFlag{Name: "start", Usage: "run its start-up too, and show the digest of the image that it leaves"}),
+				Flags: append(engineFlags()[:4:4], outputFlag(), configFlag(), limitsFlag(),
+					&ucli.BoolFlag{Name: "start", Usage: "run its start-up too, and show what it takes, and the digest of the image that it leaves"}),
 				Action: func(c *ucli.Context) error { return e.inspect(c) },
 			},
 			{

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/wasmill/wasmill/checkpoint/durable"
-	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sandbox/trial"
 )
 
@@ -25,14 +22,13 @@ const benchName = "__bench"
 const (
 	benchRecords    = 100_000
 	maxBenchRecords = 100_000_000
-	maxBenchInput   = 256 << 20 // bytes
 )
 
 // benchFlags are those of the measurement, in the child process as well.
 func benchFlags() []ucli.Flag {
-	return append(compileFlags(), outputFlag(), configFlag(),
+	return append(compileFlags(), outputFlag(), configFlag(), limitsFlag(),
 		&ucli.BoolFlag{Name: "interpreter", Usage: "interpret the module instead of compiling it"},
-		&ucli.StringFlag{Name: "input", Usage: "a `FILE` whose lines are the records, of the first input port; taken in turn"},
+		&ucli.StringFlag{Name: "input", Usage: "a `FILE` whose lines are the records, of the first input port, taken in turn; it may be packed with gzip or zstd"},
 		&ucli.IntFlag{Name: "records", Value: benchRecords, Usage: "how many records are fed in all"})
 }
 
@@ -48,7 +44,8 @@ func (e *Env) benchApart(c *ucli.Context) error {
 	if n := c.Int("records"); n < 1 || n > maxBenchRecords {
 		return usagef(c, "--records %d: it is from 1 to %s", n, thousands(maxBenchRecords))
 	}
-	return e.runApart(c, benchName, "--interpreter="+strconv.FormatBool(c.Bool("interpreter")), "--input", c.String("input"), "--records", strconv.Itoa(c.Int("records")))
+	return e.runApart(c, benchName, "--timeout gives it longer, and --records asks for less than "+plural(int64(c.Int("records")), "record"),
+		"--interpreter="+strconv.FormatBool(c.Bool("interpreter")), "--input", c.String("input"), "--records", strconv.Itoa(c.Int("records")))
 }
 
 // benchShown is what bench prints as JSON.
@@ -71,6 +68,9 @@ func (e *Env) bench(c *ucli.Context) (err error) {
 	if o.Config, err = e.configOf(c); err != nil {
 		return err
 	}
+	if o.Limits, err = limitsOf(c); err != nil {
+		return err
+	}
 	if o.Lines, err = e.linesOf(c.String("input")); err != nil {
 		return err
 	}
@@ -81,8 +81,9 @@ func (e *Env) bench(c *ucli.Context) (err error) {
 	defer func() { err = errors.Join(err, eng.Close(context.WithoutCancel(c.Context))) }()
 	result, err := trial.RunBench(c.Context, eng, b, o)
 	if err != nil {
-		return err
+		return withLimits(err)
 	}
+	result.Digest = "sha256:" + result.Digest
 	shown := &benchShown{b.Name, c.String("input"), result}
 	if output == outputJSON {
 		return e.printJSON(shown)
@@ -90,35 +91,11 @@ func (e *Env) bench(c *ucli.Context) (err error) {
 	return shown.page().print(e.Stdout)
 }
 
-// linesOf are the lines of a file that are not empty, nil without a file.
-func (e *Env) linesOf(file string) ([][]byte, error) {
-	if file == "" {
-		return nil, nil
-	}
-	text, err := durable.ReadFile(e.Files, file, maxBenchInput)
-	if err != nil {
-		return nil, fault.New(CodeBenchInput, file, fmt.Errorf("read the records: %w", err), fmt.Sprintf("name a file of at most %d MiB that you may read", maxBenchInput>>20))
-	}
-	if bytes.HasPrefix(text, []byte("\x1f\x8b")) || bytes.HasPrefix(text, []byte("\x28\xb5\x2f\xfd")) {
-		return nil, fault.New(CodeBenchInput, file, errors.New("it is compressed"), "unpack it first")
-	}
-	var lines [][]byte
-	for line := range bytes.Lines(text) {
-		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
-			lines = append(lines, line)
-		}
-	}
-	if len(lines) == 0 {
-		return nil, fault.New(CodeBenchInput, file, errors.New("it holds no record"), "write one record a line")
-	}
-	return lines, nil
-}
-
 func (s *benchShown) page() *page {
 	p := &page{}
 	ns := func(n int64) string { return time.Duration(n).String() }
 	p.row("module", s.Module)
-	p.row("digest", "sha256:"+s.Digest)
+	p.row("digest", s.Digest)
 	p.row("engine", s.Engine)
 	from := "made up from the manifest"
 	if s.Input != "" {

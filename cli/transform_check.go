@@ -20,7 +20,7 @@ import (
 // Codes of `transform check`.
 const (
 	CodeConfigJSON = "transform.config" // --config is no JSON object
-	CodeStuck      = "transform.stuck"  // the module does not return
+	CodeStuck      = "transform.stuck"  // the module has not come to its end in time
 )
 
 // checkName is the hidden verb that the child process of `transform check` runs.
@@ -28,7 +28,7 @@ const checkName = "__check"
 
 // checkFlags are those of the check, in the child process as well.
 func checkFlags() []ucli.Flag {
-	return append(compileFlags(), outputFlag(), configFlag())
+	return append(compileFlags(), outputFlag(), configFlag(), limitsFlag())
 }
 
 func configFlag() ucli.Flag {
@@ -43,11 +43,13 @@ func checkCommand(e *Env) *ucli.Command {
 }
 
 // checkApart runs the check in a child process.
-func (e *Env) checkApart(c *ucli.Context) error { return e.runApart(c, checkName) }
+func (e *Env) checkApart(c *ucli.Context) error {
+	return e.runApart(c, checkName, "--timeout gives it longer, and --limits '{fuel: {call: 1000000}}' ends each of its calls sooner")
+}
 
-// runApart runs a hidden verb on the module in a child process, which can be stopped whatever it does. Besides the flags
-// that all such verbs have it takes more of them.
-func (e *Env) runApart(c *ucli.Context, verb string, more ...string) error {
+// runApart runs a hidden verb on the module in a child process, which can be stopped whatever it does. shorter is the way
+// out of one that takes too long. Besides the flags that all such verbs have it takes more of them.
+func (e *Env) runApart(c *ucli.Context, verb, shorter string, more ...string) error {
 	if c.NArg() != 1 {
 		return usagef(c, "one module, not %d arguments", c.NArg())
 	}
@@ -60,7 +62,7 @@ func (e *Env) runApart(c *ucli.Context, verb string, more ...string) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
-	args := append([]string{verb, "--output", c.String("output"), "--config", c.String("config"), "--cache", c.String("cache"),
+	args := append([]string{verb, "--output", c.String("output"), "--config", c.String("config"), "--limits", c.String(limitsName), "--cache", c.String("cache"),
 		"--compile-here=" + strconv.FormatBool(c.Bool("compile-here"))}, more...)
 	cmd := exec.CommandContext(ctx, program, append(args, "--", c.Args().First())...)
 	cmd.Args[0] = os.Args[0]
@@ -68,7 +70,7 @@ func (e *Env) runApart(c *ucli.Context, verb string, more ...string) error {
 	err = cmd.Run()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fault.New(CodeStuck, c.Args().First(), fmt.Errorf("it has not come to its end after %s", c.Duration("timeout")),
-			"look for a loop without end in its start or in wasmill_batch; --timeout gives it longer")
+			"it takes long; a loop without end would be ended by its fuel: "+shorter)
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
 		return &exitError{exit.ExitCode()}
@@ -100,11 +102,15 @@ func (e *Env) check(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := e.try(c, b, trial.Options{Config: config})
+	limits, err := limitsOf(c)
 	if err != nil {
 		return err
 	}
-	shown := &checkShown{Module: b.Name, Digest: r.Info.Digest, OK: r.OK(), Checks: r.Checks}
+	r, err := e.try(c, b, trial.Options{Config: config, Limits: limits})
+	if err != nil {
+		return withLimits(err)
+	}
+	shown := &checkShown{Module: b.Name, Digest: "sha256:" + r.Info.Digest, OK: r.OK(), Checks: r.Checks}
 	if output == outputJSON {
 		err = e.printJSON(shown)
 	} else {
@@ -114,6 +120,7 @@ func (e *Env) check(c *ucli.Context) error {
 		}
 		err = p.print(e.Stdout)
 	}
+	e.hint(limitsHint(r.Checks))
 	if err == nil && !r.OK() {
 		return errFindings
 	}

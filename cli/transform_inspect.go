@@ -17,6 +17,7 @@ type moduleShown struct {
 	Module   string        `json:"module"`
 	Digest   string        `json:"digest"`
 	Image    string        `json:"image,omitempty"` // what the start-up left, when it was run
+	StartUp  *startShown   `json:"startUp,omitempty"`
 	Size     int           `json:"size"`
 	Sidecar  int           `json:"sidecarSize,omitempty"`
 	Code     int           `json:"codeSize"`
@@ -32,6 +33,13 @@ type moduleShown struct {
 	Imports  []string      `json:"imports"`
 	Exports  []string      `json:"exports"`
 	Manifest manifestShown `json:"manifest"`
+}
+
+// startShown is what the start-up took.
+type startShown struct {
+	Memory   int64  `json:"memory"` // bytes that every instance begins with
+	Fuel     uint64 `json:"fuel"`   // of the step that used most
+	MostFuel uint64 `json:"fuelMost"`
 }
 
 type memoryShown struct {
@@ -87,6 +95,9 @@ func (e *Env) inspect(c *ucli.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.IsSet(limitsName) && !c.Bool("start") {
+		return usagef(c, "--limits goes with --start: a module that is only looked at has none")
+	}
 	ctx := c.Context
 	eng, err := e.newEngine(c)
 	if err != nil {
@@ -100,8 +111,8 @@ func (e *Env) inspect(c *ucli.Context) (err error) {
 	defer func() { err = errors.Join(err, m.Close(context.WithoutCancel(ctx))) }()
 	shown := showModule(b, m.Info(), sandbox.ShapeOf(m), eng.Kind())
 	if c.Bool("start") {
-		if shown.Image, err = e.imageOf(c, m); err != nil {
-			return err
+		if err := e.started(c, m, shown); err != nil {
+			return withLimits(err)
 		}
 	}
 	if output == outputJSON {
@@ -110,22 +121,30 @@ func (e *Env) inspect(c *ucli.Context) (err error) {
 	return shown.page().print(e.Stdout)
 }
 
-// imageOf starts a module, within the limits of a job that says nothing, for the digest of what that leaves.
-func (e *Env) imageOf(c *ucli.Context, m sandbox.Module) (string, error) {
+// started starts a module, and shows what that took and left.
+func (e *Env) started(c *ucli.Context, m sandbox.Module, shown *moduleShown) error {
 	config, err := e.configOf(c)
 	if err != nil {
-		return "", err
+		return err
 	}
-	p, err := m.Start(c.Context, sandbox.Options{Transform: "inspect", Config: config})
+	limits, err := limitsOf(c)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return p.Image(), p.Close(context.WithoutCancel(c.Context))
+	p, err := m.Start(c.Context, sandbox.Options{Transform: "inspect", Config: config, Limits: limits})
+	if err != nil {
+		return err
+	}
+	shown.Image = "sha256:" + p.Image()
+	if s := sandbox.StartUpOf(p); s != nil {
+		shown.StartUp = &startShown{s.Memory, s.Fuel, s.MostFuel}
+	}
+	return p.Close(context.WithoutCancel(c.Context))
 }
 
 func showModule(b sandbox.Binary, info *sandbox.Info, shape *sandbox.Shape, kind string) *moduleShown {
 	s := &moduleShown{
-		Module: b.Name, Digest: info.Digest, Size: info.Size, Sidecar: len(b.Sidecar), Engine: kind,
+		Module: b.Name, Digest: "sha256:" + info.Digest, Size: info.Size, Sidecar: len(b.Sidecar), Engine: kind,
 		Code: shape.Code, Data: shape.Data, Compiled: shape.Rewritten, Captured: shape.NotCaptured == "", Why: shape.NotCaptured,
 		Memory: memoryShown{int64(info.MemoryMin) * pageSize, int64(info.MemoryMax) * pageSize},
 		Limits: limitsShown{sandbox.DefaultMemory, sandbox.DefaultDepth, abi.DefaultFuelCall, abi.DefaultFuelChunk, abi.DefaultOutput, sandbox.DefaultLog},
@@ -177,9 +196,12 @@ func (s *moduleShown) page() *page {
 // identity is what a module is, and what it is held to.
 func (s *moduleShown) identity(p *page) {
 	p.row("module", s.Module)
-	p.row("digest", "sha256:"+s.Digest)
+	p.row("digest", s.Digest)
 	if s.Image != "" {
-		p.row("image", "sha256:"+s.Image)
+		p.row("image", s.Image)
+	}
+	if u := s.StartUp; u != nil {
+		p.row("started", fmt.Sprintf("memory %s, fuel %s of %s a step", plural(u.Memory, "byte"), thousands(int64(u.Fuel)), thousands(int64(u.MostFuel))))
 	}
 	size := plural(int64(s.Size), "byte")
 	if s.Sidecar > 0 {
@@ -200,7 +222,7 @@ func (s *moduleShown) identity(p *page) {
 	p.row("memory", memory)
 	p.row("limits", fmt.Sprintf("where the job says nothing: memory %s, depth %s, fuel %s a call and %s a record, output %s a lane, log %s",
 		plural(s.Limits.Memory, "byte"), plural(int64(s.Limits.Depth), "call"), thousands(int64(s.Limits.FuelCall)), thousands(int64(s.Limits.FuelRecord)),
-		plural(s.Limits.Output, "byte"), thousands(s.Limits.Log)))
+		plural(s.Limits.Output, "byte"), plural(s.Limits.Log, "byte")))
 	p.row("wasi", s.wasi())
 	if m := &s.Manifest; m.Default {
 		p.row("manifest", "no manifest found (looked for a section `wasmill` and for FILE.wasm.json): defaults")

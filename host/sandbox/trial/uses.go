@@ -11,6 +11,12 @@ import (
 	"github.com/wasmill/wasmill/host/sandbox"
 )
 
+// Names of the checks that are about limits.
+const (
+	NearLimits = "keeps away from its limits"
+	Nesting    = "nests its calls"
+)
+
 // near is the share of a limit from which on it is worth a warning.
 const near = 0.5
 
@@ -34,14 +40,13 @@ func (r *Report) uses(runs []outcome, l *sandbox.Limits) {
 	if max(fuel, memory, output) > near {
 		outcome = Warn
 	}
-	r.add("keeps away from its limits", outcome, "%s", detail)
+	r.add(NearLimits, outcome, "%s", detail)
 }
 
 // depth looks for how deep the module nests its calls: with less room for them it traps.
 func (r *Report) depth(ctx context.Context, s *subject, inputs []input, runs []outcome, o Options) error {
-	const name = "nests its calls"
 	if slices.ContainsFunc(runs, func(out outcome) bool { return out.trap == abi.TrapFuel }) {
-		r.add(name, Warn, "not looked at: it uses up its fuel")
+		r.add(Nesting, Warn, "not looked at: it uses up its fuel")
 		return nil
 	}
 	limit := o.Limits.Depth
@@ -52,11 +57,11 @@ func (r *Report) depth(ctx context.Context, s *subject, inputs []input, runs []o
 			return err
 		}
 		if enough {
-			r.add(name, Pass, "no deeper than %d of %d", d, limit)
+			r.add(Nesting, Pass, "no deeper than %d of %d", d, limit)
 			return nil
 		}
 	}
-	r.add(name, Warn, "deeper than half of its limit of %d", limit)
+	r.add(Nesting, Warn, "deeper than half of its limit of %d", limit)
 	return nil
 }
 
