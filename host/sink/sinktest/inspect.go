@@ -45,7 +45,14 @@ func inspect(t *testing.T, d *driver) {
 		d.finish(b)
 	}
 	for _, other := range []string{otherQuery, ""} {
-		if p, err := d.target.(sink.Inspector).Inspect(context.Background(), sink.Owner{Query: other, Job: "test"}); err == nil {
+		p, err := d.target.(sink.Inspector).Inspect(context.Background(), sink.Owner{Query: other, Job: "test"})
+		if d.place.Shared {
+			if want := (sink.Published{Batch: checkpoint.NoBatch}); err != nil || p != want {
+				t.Errorf("query %q sees %+v, %v, want nothing of another one's", other, p, err)
+			}
+			continue
+		}
+		if err == nil {
 			t.Errorf("query %q may have what belongs to another one: %+v", other, p)
 		}
 	}

@@ -32,6 +32,10 @@ type Place struct {
 	Value func(i int) string
 	// Misfit is a value that does not fit.
 	Misfit string
+	// TakesEmpty: an empty value and none fit.
+	TakesEmpty bool
+	// Shared: several queries may publish to the place, each with marks of its own.
+	Shared bool
 	// Visible returns what a reader of the place sees, as the values that went in, in any order.
 	Visible func(t *testing.T) []string
 }
@@ -167,6 +171,15 @@ func (d *driver) publish(b batch) error {
 	return d.target.Publish(context.Background(), &checkpoint.Decision{Batch: b.id, Digest: b.digest}, b.staged)
 }
 
+// isLost asserts that a batch whose process has ended cannot be published.
+func (d *driver) isLost(b batch) {
+	d.t.Helper()
+	if err := d.publish(b); !errors.Is(err, sink.ErrLost) {
+		d.t.Fatalf("publish of what died with its process: %v, want ErrLost", err)
+	}
+	d.check("after a lost publish")
+}
+
 // finish publishes and seals a batch, which then counts as wanted.
 func (d *driver) finish(b batch) {
 	d.t.Helper()
@@ -203,7 +216,11 @@ func lanes(t *testing.T, d *driver) {
 	if l.Rows() != 2 || size <= 0 {
 		t.Fatalf("%d rows of %d bytes, want 2", l.Rows(), size)
 	}
-	for _, bad := range [][]byte{[]byte(d.place.Misfit), []byte(d.place.Misfit + "\xff"), {}, nil} {
+	misfits := [][]byte{[]byte(d.place.Misfit), []byte(d.place.Misfit + "\xff")}
+	if !d.place.TakesEmpty {
+		misfits = append(misfits, []byte{}, nil)
+	}
+	for _, bad := range misfits {
 		var m *sink.Misfit
 		if err := l.Append(&abi.Record{Value: bad}); !errors.As(err, &m) || m.Code == "" || m.Reason == "" {
 			t.Errorf("%q: %v, want a misfit with code and reason", bad, err)
@@ -283,6 +300,10 @@ func resume(t *testing.T, d *driver) {
 			d.published(p, last)
 		}
 		d.check("after staging and a restart")
+		if d.target.Traits().Volatile {
+			d.isLost(b)
+			d.restage(&b, second)
+		}
 		d.finish(b)
 		d.published(d.reopen(), b)
 		d.check("after publishing and a restart")
@@ -300,6 +321,9 @@ func gaps(_ *testing.T, d *driver) {
 }
 
 func others(t *testing.T, d *driver) {
+	if d.place.Shared {
+		t.Skip("the place is open to several queries")
+	}
 	d.finish(d.stage(0, first, 2))
 	d.must(d.target.Close())
 	d.target = d.place.Open(t)

@@ -1,0 +1,78 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/wasmill/wasmill/host/fault"
+)
+
+// The codes of this package's faults, beside those of kafkaconn.
+const (
+	CodeConfig        = "kafka.sink.config"         // the settings contradict each other
+	CodeTopic         = "kafka.sink.topic"          // a topic to publish to does not exist
+	CodeMarkerTopic   = "kafka.sink.marker_topic"   // the marker topic is not as it must be
+	CodeMarkerDamaged = "kafka.sink.marker_damaged" // a marker cannot be read
+	CodeMarkerNewer   = "kafka.sink.marker_newer"   // a newer version of Wasmill wrote the marker
+	CodeOtherQuery    = "kafka.sink.other_query"    // the marker is another query's
+	CodeConflict      = "kafka.sink.conflict"       // something else is published already
+	CodeFenced        = "kafka.sink.fenced"         // another process has taken the transactional id over
+	CodeTooLarge      = "kafka.sink.too_large"      // a topic takes no message of that size
+	CodeRefused       = "kafka.sink.refused"        // the broker does not take a record
+	CodeTimeout       = "kafka.sink.timeout"        // the broker does not allow the transaction timeout
+)
+
+// wayOutFork begins anew where the markers are of no use any more.
+const wayOutFork = "begin anew where the checkpoint stands: `wasmill checkpoint fork --to DIR`, then DIR under `checkpoint` in the job file"
+
+// isFenced tells that the broker knows a newer owner of the transactional id, or has ended the transaction by its timeout,
+// which it says in the same words. kfake and some brokers say INVALID_TXN_STATE instead.
+func isFenced(err error) bool {
+	for _, e := range []error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.FencedInstanceID, kerr.InvalidTxnState} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Target) fenced(err error) error {
+	return fault.New(CodeFenced, t.place(), fmt.Errorf("another process has taken over %s, or the broker ended its transaction: %w", t.txnID(), err),
+		"see that one process alone runs this checkpoint, and no copy of it, then start again")
+}
+
+// dataFault puts into words what a broker says about a record, or hands the error to the connection.
+func (t *Target) dataFault(r *kgo.Record, err error) error {
+	place := t.place()
+	if r != nil {
+		place += ", topic " + r.Topic
+		err = fmt.Errorf("record with key %.100q and %d bytes of value: %w", r.Key, len(r.Value), err)
+	}
+	switch {
+	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge):
+		return fault.New(CodeTooLarge, place, err, "raise max.message.bytes of the topic, or lower `maxMessage` of the sink so that such records are set aside")
+	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.InvalidTopicException):
+		return fault.New(CodeTopic, place, err, "create the topic; if it was deleted and made anew while the job ran, start the job again")
+	case errors.Is(err, kerr.InvalidTimestamp):
+		return fault.New(CodeRefused, place, err, "the topic's message.timestamp.before.max.ms or message.timestamp.after.max.ms does not take the event time: raise it")
+	case errors.Is(err, kerr.InvalidRecord):
+		return fault.New(CodeRefused, place, err, "see that records for a compacted topic have a key, and that the topic's timestamp bounds take the event time")
+	case errors.Is(err, kerr.PolicyViolation), errors.Is(err, kerr.InvalidRequiredAcks), errors.Is(err, kerr.CorruptMessage), errors.Is(err, kerr.UnsupportedCompressionType):
+		return fault.New(CodeRefused, place, err, "see the broker's log for why it does not take the record")
+	}
+	return t.brokerFault("", err)
+}
+
+// brokerFault is the connection's word for an error; a deadline of ours is the cluster's silence.
+func (t *Target) brokerFault(place string, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer in time: %w", err)
+	}
+	return t.cfg.Connection.Fault(place, err)
+}
+
+func (t *Target) place() string { return "connection " + t.cfg.Connection.Name }

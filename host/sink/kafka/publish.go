@@ -1,0 +1,142 @@
+package kafka
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+// Publish commits the staged transaction of a decided batch.
+func (t *Target) Publish(ctx context.Context, d *checkpoint.Decision, s sink.Staged) error {
+	if !t.exact() {
+		return t.partial.publish(ctx, t, d)
+	}
+	if done, err := t.has(d); done || err != nil {
+		return err
+	}
+	if t.fencedBy != nil {
+		return t.fenced(t.fencedBy)
+	}
+	if err := t.fits(ctx, d, s); err != nil {
+		return err
+	}
+	st, cl := t.staged, t.producer
+	t.staged = nil
+	ending, cancel := context.WithTimeout(ctx, t.cfg.Patience)
+	defer cancel()
+	if err := cl.EndTransaction(ending, kgo.TryCommit); err != nil {
+		return t.outcome(ctx, d, st, err)
+	}
+	t.newest = marker{Version: markerVersion, Query: t.query, Batch: d.Batch, Digest: d.Digest, Attempt: st.attempt}
+	t.ended = t.now()
+	return nil
+}
+
+// has says whether a decided batch is published, as far as is known, and refuses what contradicts it.
+func (t *Target) has(d *checkpoint.Decision) (bool, error) {
+	switch {
+	case t.newest.Batch < d.Batch:
+		return false, nil
+	case t.newest.Batch == d.Batch && t.newest.Digest == d.Digest:
+		return true, nil
+	}
+	return false, t.conflict(d.Batch, fmt.Errorf("batch %d with digest %s is published, not batch %d with digest %s", t.newest.Batch, t.newest.Digest, d.Batch, d.Digest))
+}
+
+func (t *Target) conflict(batch checkpoint.BatchID, err error) error {
+	return fault.New(CodeConflict, t.place()+", topic "+t.markerTopic(), fmt.Errorf("publish batch %d: %w", batch, err),
+		"see that one process alone runs this checkpoint, and no copy of it, then start again")
+}
+
+// fits says whether what is staged is what was decided, and still young enough to be committed.
+func (t *Target) fits(ctx context.Context, d *checkpoint.Decision, s sink.Staged) error {
+	lost := func(why string) error {
+		return fmt.Errorf("publish batch %d: %s: %w", d.Batch, why, sink.ErrLost)
+	}
+	st := t.staged
+	if st == nil || t.producer == nil || st.batch != d.Batch {
+		return lost("no transaction is open for it")
+	}
+	var rec stagedRecord
+	if len(s) > 0 {
+		if err := json.Unmarshal(s, &rec); err != nil {
+			return fmt.Errorf("publish batch %d: read what was staged: %w", d.Batch, err)
+		}
+	}
+	if rec.Attempt != "" && rec.Attempt != st.attempt {
+		return lost("the open transaction is of another attempt")
+	}
+	if st.digest != d.Digest {
+		return t.conflict(d.Batch, fmt.Errorf("digest %s was staged, %s was decided", st.digest, d.Digest))
+	}
+	if age := t.now().Sub(st.since); age >= t.cfg.TransactionTimeout-t.cfg.margin() {
+		t.drop(ctx)
+		return lost(fmt.Sprintf("it was staged %s ago, the broker ends a transaction after %s", age, t.cfg.TransactionTimeout))
+	}
+	return nil
+}
+
+// outcome finds out what became of a commit that was answered with an error, or not at all.
+func (t *Target) outcome(ctx context.Context, d *checkpoint.Decision, st *staged, cause error) error {
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.Patience)
+	defer cancel()
+	if isFenced(cause) {
+		return t.shutOut(ctx, d, st, cause)
+	}
+	if err := t.takeOver(ctx); err != nil {
+		return fmt.Errorf("publish batch %d: it is not known whether it is committed: %w", d.Batch, errors.Join(err, cause))
+	}
+	if done, err := t.has(d); done || err != nil {
+		return err
+	}
+	return fmt.Errorf("publish batch %d: not committed: %w (%w)", d.Batch, sink.ErrLost, cause)
+}
+
+// shutOut ends as the owner of the id. The commit may have been carried out before a repetition of it was refused; whoever
+// has the id now waits until that is decided, so that it shows, without another duel.
+func (t *Target) shutOut(ctx context.Context, d *checkpoint.Decision, st *staged, cause error) error {
+	expired := t.now().Sub(st.since) >= t.cfg.TransactionTimeout/2
+	if !expired {
+		t.fencedBy = cause
+	}
+	t.drop(ctx)
+	end, err := t.decidedBeyond(ctx, st.offset)
+	if err == nil {
+		t.newest, err = t.readMarker(ctx, end)
+	}
+	if err != nil {
+		return errors.Join(t.fenced(cause), err)
+	}
+	if done, err := t.has(d); done || err != nil {
+		return err
+	}
+	if expired {
+		return fmt.Errorf("publish batch %d: the broker has ended its transaction: %w (%w)", d.Batch, sink.ErrLost, cause)
+	}
+	return fmt.Errorf("publish batch %d: %w", d.Batch, t.fenced(cause))
+}
+
+// decidedBeyond waits until the record at an offset of the marker topic is decided, and returns up to where all are.
+func (t *Target) decidedBeyond(ctx context.Context, offset int64) (int64, error) {
+	topic := t.markerTopic()
+	for {
+		all, err := t.admin().ListCommittedOffsets(ctx, topic)
+		stable, err := offsetOf(all, topic, err)
+		if err != nil {
+			return 0, t.brokerFault("topic "+topic, err)
+		}
+		if stable > offset {
+			return stable, nil
+		}
+		if err := pause(ctx, retryPause); err != nil {
+			return 0, t.brokerFault("topic "+topic, fmt.Errorf("wait until offset %d is decided: %w", offset, err))
+		}
+	}
+}
