@@ -14,6 +14,9 @@ var productAttacks = []attack{
 	{id: "Q1", name: "a manifest that nearly stands in the module everywhere", cpu: 2, rss: 200, each: one(nearlyEverywhere, refused(sandbox.CodeManifest, "is not the one it was built with"))},
 	{id: "Q2", name: "locals that are all the result of an and", cpu: 4, rss: 400, long: true, each: one(allAnds, want{})},
 	{id: "Q3", name: "debug data in which little stands for much", cpu: 4, rss: 600, long: true, onEach: true, each: some(debugProducts)},
+	{id: "Q5", name: "ten million references to functions", cpu: 1, slow: 4, rss: 60, onEach: true, each: one(func() []byte {
+		return batching(groups(run(1, i32)), times(2, 10_000, repeat("\xd2\x03"+w.Drop, 1_000))).bytes()
+	}, want{}).fuelled(11_000_000_000)},
 	{id: "Q4", name: "45 million lines in one call", cpu: 0.7, rss: 200, onEach: true, each: one(newlines, want{})},
 }
 

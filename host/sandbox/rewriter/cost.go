@@ -47,7 +47,7 @@ func makeCosts() *[0x300]uint16 {
 	set(3, binary.Vector+213, binary.Vector+232, binary.Vector+233, binary.Vector+244, binary.Vector+245)
 	set(4, binary.Vector+204, binary.Vector+248, binary.Vector+249, binary.Vector+251, binary.Vector+252, binary.Vector+253, binary.Vector+255)
 	// These leave the compiled code and come back.
-	set(1000, binary.OpMemoryGrow, binary.OpRefFunc) // an engine keeps what each ref.func makes until the instance ends
+	set(1000, binary.OpMemoryGrow, binary.OpRefFunc) // of what an engine may make for each ref.func: see plan.refs
 	set(500, binary.OpTableGrow)
 	return t
 }

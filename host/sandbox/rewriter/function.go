@@ -327,6 +327,11 @@ func (f *function) other(in *binary.Instruction) {
 	if op := in.Op; (op == binary.OpMemoryInit || op == binary.OpDataDrop) && f.p.m.Data[in.X].Mode == binary.Active {
 		in.X = f.p.spentData()
 	}
+	if in.Op == binary.OpRefFunc {
+		f.w.i32(f.p.slot(in.X))
+		f.w.opX(binary.OpTableGet, uint32(f.p.m.Count(binary.KindTable)))
+		return
+	}
 	h, before, ok := helperOf(in.Op)
 	if !ok {
 		if f.carefully(in) {

@@ -22,6 +22,11 @@ type plan struct {
 	helpers []helper // that are added, in the order of their first use
 	made    uint8    // what may come to all functions from outside, for selects
 	spent   bool     // an empty data segment is added
+	// refs are the functions that code refers to, in the order of a table that is added for them; slots are their places in
+	// it. An engine makes something for each ref.func that runs, and keeps it until the instance ends: outside of all
+	// limits of memory. What a table holds is made once.
+	refs  []uint32
+	slots map[uint32]int32
 }
 
 // Rewrite writes a module anew. It fails only for one that exports a name with Prefix.
@@ -31,7 +36,7 @@ func Rewrite(m *binary.Module, o Options) (*Output, error) {
 			return nil, fmt.Errorf("it exports %.80q: names that begin with %s are reserved", e.Name, Prefix)
 		}
 	}
-	p := &plan{m: m, o: o, kinds: map[string]uint32{}, imports: uint32(len(m.Imports)), made: madeOutside(m)}
+	p := &plan{m: m, o: o, kinds: map[string]uint32{}, slots: map[uint32]int32{}, imports: uint32(len(m.Imports)), made: madeOutside(m)}
 	p.yield = p.imports
 	p.fuel = uint32(m.Count(binary.KindGlobal))
 	p.depth = p.fuel + 1
@@ -91,6 +96,16 @@ func (p *plan) help(h helper) uint32 {
 		p.kindOf(h.kind())
 	}
 	return p.yield + 1 + uint32(len(p.m.Funcs)+at)
+}
+
+// slot is the place of a function in the table that is added.
+func (p *plan) slot(function uint32) int32 {
+	at, ok := p.slots[function]
+	if !ok {
+		at = int32(len(p.refs))
+		p.refs, p.slots[function] = append(p.refs, function), at
+	}
+	return at
 }
 
 var yieldType = binary.FuncType{Params: []binary.ValueType{binary.I64, binary.I64}, Results: []binary.ValueType{binary.I64}}
@@ -196,16 +211,24 @@ func clamp(l binary.Limits, most uint32) binary.Limits {
 }
 
 func (p *plan) tables(w *writer) {
-	if len(p.m.Tables) == 0 {
+	n := len(p.m.Tables)
+	if len(p.refs) > 0 {
+		n++
+	}
+	if n == 0 {
 		return
 	}
-	w.u32(uint32(len(p.m.Tables)))
+	w.u32(uint32(n))
 	for _, t := range p.m.Tables {
 		w.byte(byte(t.Type))
 		if !p.o.Plain {
 			t.Limits = clamp(t.Limits, p.o.MaxTable)
 		}
 		w.limits(t.Limits)
+	}
+	if most := uint32(len(p.refs)); most > 0 {
+		w.byte(byte(binary.FuncRef))
+		w.limits(binary.Limits{Min: most, Max: most, HasMax: true})
 	}
 }
 
@@ -281,12 +304,20 @@ func (p *plan) exports(w *writer) {
 }
 
 func (p *plan) elements(w *writer) {
-	if len(p.m.Elements) == 0 {
+	n := len(p.m.Elements)
+	if len(p.refs) > 0 {
+		n++
+	}
+	if n == 0 {
 		return
 	}
-	w.u32(uint32(len(p.m.Elements)))
+	w.u32(uint32(n))
 	for i := range p.m.Elements {
 		p.element(w, &p.m.Elements[i])
+	}
+	if len(p.refs) > 0 {
+		zero := binary.Const{Op: binary.OpI32Const}
+		p.element(w, &binary.Element{Table: uint32(p.m.Count(binary.KindTable)), Offset: zero, Type: binary.FuncRef, Funcs: p.refs})
 	}
 }
 
