@@ -94,7 +94,11 @@ func (e *Env) engineOf(c *ucli.Context, interpreter bool) (sandbox.Engine, error
 			Program: program, Args: []string{os.Args[0], compileName}, Limits: apart.DefaultLimits, Files: e.Files,
 		})
 	}
-	return sandbox.New(config)
+	eng, err := sandbox.New(config)
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.ErrCode == sandbox.CodeCache {
+		f.WayOut += "; --cache FOLDER names another one, --cache none does without"
+	}
+	return eng, err
 }
 
 // cacheDir is the folder that --cache names.

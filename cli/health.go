@@ -10,9 +10,30 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	ucli "github.com/urfave/cli/v2"
 
 	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/fault"
 )
+
+// CodeListen is the code of an address that cannot be listened on.
+const CodeListen = "run.listen"
+
+// checkAddress refuses what is no host and port, before anything is started.
+func checkAddress(c *ucli.Context) error {
+	address := c.String("listen")
+	if address == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.DefaultResolver.LookupPort(c.Context, "tcp", port)
+	}
+	if err != nil || port == "" {
+		return usagef(c, "--listen %q: it is HOST:PORT, such as 127.0.0.1:9090, or :9090 for every address of the machine", address)
+	}
+	return nil
+}
 
 // status is what the health endpoints answer.
 type status struct {
@@ -64,7 +85,11 @@ type server struct {
 func listen(ctx context.Context, address string, m *metrics, s *status) (*server, error) {
 	socket, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, err
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			err = op.Err // it says the address once more
+		}
+		return nil, fault.New(CodeListen, address, fmt.Errorf("listen for /metrics, /livez and /readyz: %w", err),
+			"give --listen an address of this machine and a port that is free; port 0 takes any")
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))

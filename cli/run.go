@@ -101,6 +101,9 @@ func (e *Env) run(c *ucli.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := checkAddress(c); err != nil {
+		return err
+	}
 	log, err := e.logger(c)
 	if err != nil {
 		return err

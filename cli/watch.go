@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	ucli "github.com/urfave/cli/v2"
@@ -47,7 +46,7 @@ func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 	}
 	var err error
 	if r.server, err = listen(ctx, address, r.metrics, r.status); err != nil {
-		return fmt.Errorf("listen on %s: %w", address, err)
+		return err
 	}
 	r.log.Info("listening", "address", r.server.address())
 	return nil

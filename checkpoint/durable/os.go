@@ -18,7 +18,7 @@ import (
 // and will report success next time, so a process that meets it must end and recover; it must never sync again and go on.
 var ErrSync = errors.New("not known to be durable")
 
-// errNotRegular refuses to open what may block or never end: a fifo, a device, a directory.
+// errNotRegular refuses to open what may block or never end: a fifo, a device. A directory is refused with EISDIR.
 var errNotRegular = errors.New("not a regular file")
 
 // maxHolder bounds what is read of a lock's text, which another process wrote.
@@ -44,7 +44,11 @@ func (osFiles) Open(name string) (File, error) {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = &fs.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
+	case !info.Mode().IsRegular():
 		err = &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
 	}
 	if err != nil {

@@ -148,7 +148,7 @@ func describeTransform() Field {
 			},
 			{
 				Name: "module", Type: TypeModule, Required: true, Interpolated: true, Example: "./clean.wasm",
-				Doc: "The WebAssembly module: a path or sha256:<digest>. Later also stock:<name> and <name>@<version>.",
+				Doc: "The WebAssembly module: a path, or sha256:<digest> for one that has run with this checkpoint: only its own modules/ is searched. Later also stock:<name> and <name>@<version>.",
 			},
 			{
 				Name: "config", Type: TypeConfig, Default: "{}", Example: "{minDistance: 100}",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"syscall"
 
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/fault"
@@ -58,6 +59,9 @@ func moduleUnreadable(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.New(CodeModuleMissing, path, errors.New("there is no such module"),
 			"build the transform first, or mend `module:` in the job file; paths are relative to the job file")
+	}
+	if errors.Is(err, syscall.EISDIR) {
+		return fault.New(CodeModuleUnreadable, path, errors.New("this is a folder"), "name the file of a module, which ends with .wasm")
 	}
 	return fault.New(CodeModuleUnreadable, path, err, "make the file readable for this user")
 }

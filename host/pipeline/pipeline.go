@@ -13,6 +13,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/sandbox"
 	"github.com/wasmill/wasmill/host/sink"
@@ -99,7 +100,12 @@ func (p *Program) check() error {
 // binary finds a transform's module: a file, or one that the checkpoint keeps.
 func (p *Program) binary(_ context.Context, t *job.Transform) (sandbox.Binary, error) {
 	if t.Module.SHA256 != "" {
-		return ReadBinary(p.env.Files, path.Join(p.Job.Checkpoint, "modules", t.Module.SHA256+".wasm"))
+		b, err := ReadBinary(p.env.Files, path.Join(p.Job.Checkpoint, "modules", t.Module.SHA256+".wasm"))
+		if f, ok := errors.AsType[*fault.Error](err); ok && f.ErrCode == CodeModuleMissing {
+			f.Err = errors.New("there is no such module: sha256: names one that ran with this checkpoint, and its own modules/ is all that is searched")
+			f.WayOut = "name the module's file the first time, as `module: ./NAME.wasm`; the names in modules/ are the digests of those that are kept"
+		}
+		return b, err
 	}
 	return ReadBinary(p.env.Files, t.Module.Path)
 }

@@ -105,7 +105,11 @@ func privateDir(dir string) error {
 	if err != nil {
 		return fault.New(CodeCache, dir, fmt.Errorf("look at compile cache: %w", err), "name a folder that you may write to")
 	}
-	if open := info.Mode().Perm() & 0o077; open != 0 || !ownedByUs(info) {
+	if uid, foreign := foreignOwner(info); foreign {
+		return fault.New(CodeCache, dir, fmt.Errorf("the compile cache belongs to another user (uid %d)", uid),
+			"it holds code that runs in this process: name a folder of your own")
+	}
+	if info.Mode().Perm()&0o077 != 0 {
 		return fault.New(CodeCache, dir, fmt.Errorf("the compile cache is open to others (mode %04o)", info.Mode().Perm()),
 			"it holds code that runs in this process: empty it and chmod it to 700, or name another folder")
 	}

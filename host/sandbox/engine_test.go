@@ -56,6 +56,21 @@ func TestCache(t *testing.T) {
 	}
 }
 
+func TestCacheOfAnotherUser(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, 12345, -1); err != nil {
+		t.Skipf("only root can give a folder away: %v", err)
+	}
+	_, err := New(Config{CacheDir: dir})
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.ErrCode != CodeCache || f.Err.Error() != "the compile cache belongs to another user (uid 12345)" {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestSidecarIsTheSection shows that a module with a sidecar is, once stored, the module with the section: the same bytes
 // to run, the same manifest, the same digest.
 func TestSidecarIsTheSection(t *testing.T) {

@@ -7,8 +7,11 @@ import (
 	"syscall"
 )
 
-// ownedByUs says whether a file belongs to the user this process runs as.
-func ownedByUs(info os.FileInfo) bool {
+// foreignOwner says who a file belongs to, when that is not the user this process runs as.
+func foreignOwner(info os.FileInfo) (uid int64, foreign bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || int64(st.Uid) == int64(os.Geteuid())
+	if !ok {
+		return 0, false
+	}
+	return int64(st.Uid), int64(st.Uid) != int64(os.Geteuid())
 }
