@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
-	"net"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -87,8 +86,18 @@ func isVersion(err error) bool {
 	return errors.Is(err, kerr.UnsupportedVersion) || errors.Is(err, kerr.UnsupportedForMessageFormat)
 }
 
-// IsNetwork reports whether an error is one of the way to a broker, not an answer of one: worth trying again.
-func IsNetwork(err error) bool {
-	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, net.ErrClosed) || kgo.IsRetryableBrokerErr(err)
+// IsPassing reports whether the same request may succeed when it is made again: the way to a broker is broken, and it is
+// not TLS or authentication that breaks it. reached says that the cluster has answered before: then a broker that hangs up
+// at once is one that goes down, else one that wants TLS or SASL.
+func IsPassing(err error, reached bool) bool {
+	if errors.Is(err, context.Canceled) || isAuth(err) {
+		return false
+	}
+	if errors.As(err, new(*kgo.ErrFirstReadEOF)) {
+		return reached
+	}
+	if isTLS(err) {
+		return false
+	}
+	return !errors.As(err, new(*kerr.Error)) || kerr.IsRetriable(err)
 }
