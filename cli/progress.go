@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/engine"
 )
 
@@ -24,15 +25,18 @@ const (
 // progress shows a person or a program how a job gets on.
 type progress interface {
 	start(query string)
+	// verified is told of each batch that the other engine agrees on, before that batch.
+	verified(checkpoint.BatchID)
 	batch(engine.BatchStats)
 	close(failed error)
 }
 
 type noProgress struct{}
 
-func (noProgress) start(string)            {}
-func (noProgress) batch(engine.BatchStats) {}
-func (noProgress) close(error)             {}
+func (noProgress) start(string)                {}
+func (noProgress) verified(checkpoint.BatchID) {}
+func (noProgress) batch(engine.BatchStats)     {}
+func (noProgress) close(error)                 {}
 
 // lineProgress rewrites one line on a terminal, and leaves a summary at the end.
 type lineProgress struct {
@@ -46,6 +50,9 @@ type lineProgress struct {
 	dead    string // the sink of the dead letters, which are not counted as out
 	last    int64
 	tty     bool
+	// verifies is set when a share of the batches is verified, and checked counts those.
+	verifies bool
+	checked  int64
 }
 
 func (p *lineProgress) start(string) {
@@ -53,6 +60,8 @@ func (p *lineProgress) start(string) {
 		p.began = p.now()
 	}
 }
+
+func (p *lineProgress) verified(checkpoint.BatchID) { p.checked++ }
 
 func (p *lineProgress) batch(s engine.BatchStats) {
 	p.batches++
@@ -73,7 +82,7 @@ func (p *lineProgress) batch(s engine.BatchStats) {
 func (p *lineProgress) text(last time.Duration) string {
 	elapsed := max(p.now().Sub(p.began), time.Millisecond)
 	return fmt.Sprintf("batch %d   %s in, %s out, %s   %s records/s   last batch %s",
-		p.last, count(p.in, "record", "records"), thousands(p.out), asideText(p.letters, p.skipped),
+		p.last, count(p.in, "record", "records"), thousands(p.out), asideText(p.letters, p.skipped)+p.verifiedText(),
 		thousands(int64(float64(p.in)/elapsed.Seconds())), last.Round(100*time.Microsecond))
 }
 
@@ -94,8 +103,16 @@ func (p *lineProgress) close(failed error) {
 	case failed != nil:
 		fmt.Fprintf(p.w, "before it failed: ")
 	}
-	fmt.Fprintf(p.w, "%s, %s in, %s out, %s", count(p.batches, "batch", "batches"), count(p.in, "record", "records"), thousands(p.out), asideText(p.letters, p.skipped))
+	fmt.Fprintf(p.w, "%s, %s in, %s out, %s", count(p.batches, "batch", "batches"), count(p.in, "record", "records"), thousands(p.out), asideText(p.letters, p.skipped)+p.verifiedText())
 	fmt.Fprintf(p.w, ", in %s\n", elapsed)
+}
+
+// verifiedText says how many batches were verified, where any can be.
+func (p *lineProgress) verifiedText() string {
+	if !p.verifies {
+		return ""
+	}
+	return ", " + count(p.checked, "batch", "batches") + " verified"
 }
 
 // count writes a number with its noun.
@@ -143,7 +160,8 @@ type jsonProgress struct {
 	run     string
 	sources map[string]string // descriptions
 	sink    string
-	before  time.Time // start of the batch before
+	before  time.Time           // start of the batch before
+	checked *checkpoint.BatchID // the last one that was verified
 }
 
 type sparkProgress struct {
@@ -187,6 +205,7 @@ type wasmillProgress struct {
 	Skipped    int64            `json:"skipped"`
 	Restarts   int64            `json:"laneRestarts"`
 	Replayed   bool             `json:"replayed"`
+	Verified   bool             `json:"verified"` // run again on the other engine, with the same outcome
 	// Transforms are in topological order; empty when nothing ran, as recovery published what was staged.
 	Transforms []transformProgress `json:"transforms"`
 }
@@ -216,6 +235,8 @@ func (p *jsonProgress) start(query string) {
 
 func (p *jsonProgress) close(error) {}
 
+func (p *jsonProgress) verified(id checkpoint.BatchID) { p.checked = &id }
+
 func (p *jsonProgress) batch(s engine.BatchStats) {
 	began := time.UnixMilli(s.TimeMS).UTC()
 	rows, took := inputOf(s), max(s.Total, time.Millisecond)
@@ -229,7 +250,7 @@ func (p *jsonProgress) batch(s engine.BatchStats) {
 		BatchDuration: s.Total.Milliseconds(), NumInputRows: rows, InputRowsPerSecond: rate, ProcessedRowsPerSecond: perSecond(rows, took),
 		DurationMS: durations(s), StateOperators: []struct{}{},
 		Wasmill: wasmillProgress{
-			Digest: s.Digest, DurationUS: micros(s), Letters: s.Letters, Skipped: s.Skipped, Restarts: s.Restarts, Replayed: s.Replayed, Sinks: map[string]int64{},
+			Digest: s.Digest, DurationUS: micros(s), Letters: s.Letters, Skipped: s.Skipped, Restarts: s.Restarts, Replayed: s.Replayed, Verified: p.checked != nil && *p.checked == s.Batch, Sinks: map[string]int64{},
 		},
 		Sink: sparkSink{Description: p.sink},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/pipeline"
+	"github.com/wasmill/wasmill/host/source"
 )
 
 func replayCommand(e *Env) *ucli.Command {
@@ -110,7 +111,7 @@ func (e *Env) replay(c *ucli.Context) (err error) {
 		return err
 	}
 	if a.module == "" {
-		return e.prove(ctx, a, batch)
+		return replayHint(e.prove(ctx, a, batch))
 	}
 	binary, err := pipeline.ReadBinary(e.Files, a.module)
 	if err != nil {
@@ -123,7 +124,16 @@ func (e *Env) replay(c *ucli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return e.compareRuns(ctx, a, batch, other)
+	return replayHint(e.compareRuns(ctx, a, batch, other))
+}
+
+// replayHint is the way out of a replay whose input is not what it was. A source's own is that of a job, which starts again.
+func replayHint(err error) error {
+	_, changed := errors.AsType[*source.ChangedError](err)
+	if f, ok := errors.AsType[*fault.Error](err); ok && changed {
+		f.WayOut = "put the input back as it was when the batch was planned, and replay it again; or replay a batch whose input is whole"
+	}
+	return err
 }
 
 // replayShown is what replay prints as JSON.

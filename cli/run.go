@@ -123,7 +123,7 @@ func (e *Env) run(c *ucli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r := &running{env: e, job: j, log: log, stop: stop, kind: eng.Kind()}
+	r := &running{env: e, job: j, log: log, stop: stop, kind: eng.Kind(), verifies: share > 0}
 	if err := r.watch(ctx, c); err != nil {
 		return err
 	}
@@ -156,6 +156,7 @@ type running struct {
 	log      *slog.Logger
 	stop     <-chan struct{}
 	kind     string // of the engine
+	verifies bool   // a share of the batches on another engine
 	progress progress
 	status   *status
 	metrics  *metrics

@@ -36,7 +36,7 @@ func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 		}
 		r.progress = p
 	case progressAuto:
-		r.progress = &lineProgress{w: e.Stderr, now: e.Now, tty: e.StderrTerminal, dead: r.job.Errors.DeadLetters}
+		r.progress = &lineProgress{w: e.Stderr, now: e.Now, tty: e.StderrTerminal, dead: r.job.Errors.DeadLetters, verifies: r.verifies}
 	default:
 		return usagef(c, "--progress %q: it is auto, json or none", how)
 	}
@@ -77,6 +77,9 @@ func (r *running) events(ctx context.Context) *engine.Events {
 		},
 		Verified: func(id checkpoint.BatchID, differs error) {
 			r.metrics.verify(differs)
+			if differs == nil {
+				r.progress.verified(id)
+			}
 			r.log.Debug("verified on the other engine", "batch", id, "same", differs == nil)
 		},
 		Recovered: func(rec engine.Recovery) {
