@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,25 +191,37 @@ func wantFault(t testing.TB, err error, code string) {
 	}
 }
 
+// codeOf is the code of a fault, or a word for what else an error is.
+func codeOf(err error) string {
+	var f *fault.Error
+	switch {
+	case errors.Is(err, sink.ErrLost):
+		return "lost"
+	case errors.As(err, &f):
+		return f.Code()
+	}
+	return err.Error()
+}
+
 // wire is the connections of one process. It sees every request and can cut them, or end the process.
 type wire struct {
 	mu    sync.Mutex
 	conns map[net.Conn]bool
 	dead  bool
 	// judge says what becomes of a request, called for each in turn; nil lets all pass.
-	judge func(key int16) verdict
-	seen  []int16
+	judge   func(key int16) verdict
+	onDeath func()
+	seen    []int16
 }
 
 type verdict int
 
 const (
-	pass      verdict = iota
-	cut               // the connection is cut before the request is sent
-	cutAfter          // it is sent, the answer is lost
-	die               // the process ends before it is sent
-	dieAfter          // it is sent, and the process ends
-	swallowed         // it neither arrives nor fails
+	pass     verdict = iota
+	cut              // the connection is cut before the request is sent
+	cutAfter         // it is sent, the answer is lost
+	die              // the process ends before it is sent
+	dieAfter         // it is sent, and the process ends
 )
 
 var errCut = errors.New("cut by the test")
@@ -234,6 +247,12 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 	return &wired{Conn: c, wire: w}, nil
 }
 
+func (w *wire) set(judge func(key int16) verdict) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.judge = judge
+}
+
 // kill ends the process: nothing it sends arrives any more.
 func (w *wire) kill() {
 	w.mu.Lock()
@@ -242,11 +261,40 @@ func (w *wire) kill() {
 	for c := range w.conns {
 		_ = c.Close()
 	}
+	if w.onDeath != nil {
+		w.onDeath()
+	}
 }
 
 type wired struct {
 	net.Conn
 	wire *wire
+	mute atomic.Bool // answers are lost
+}
+
+func (c *wired) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.mute.Load() {
+		return 0, errCut
+	}
+	return n, err
+}
+
+// What a wire sees of requests, by Kafka's numbers. An EndTxn that aborts has a number of its own.
+const (
+	keyProduce   int16 = 0
+	keyInit      int16 = 22
+	keyEndTxn    int16 = 26
+	keyTelemetry int16 = 72 // sent when a client is closed
+	keyAbort     int16 = 1026
+)
+
+func keyOf(b []byte) int16 {
+	key := int16(binary.BigEndian.Uint16(b[4:]))
+	if key == keyEndTxn && b[len(b)-2] == 0 { // flexible versions end with the flag and no tags
+		return keyAbort
+	}
+	return key
 }
 
 func (c *wired) Write(b []byte) (int, error) {
@@ -258,12 +306,13 @@ func (c *wired) Write(b []byte) (int, error) {
 	}
 	v := pass
 	if len(b) >= 6 {
-		key := int16(binary.BigEndian.Uint16(b[4:]))
+		key := keyOf(b)
 		w.seen = append(w.seen, key)
 		if w.judge != nil {
 			v = w.judge(key)
 		}
 	}
+	w.dead = w.dead || v == dieAfter
 	w.mu.Unlock()
 	switch v {
 	case cut:
@@ -272,9 +321,8 @@ func (c *wired) Write(b []byte) (int, error) {
 	case die:
 		w.kill()
 		return 0, errCut
-	case swallowed:
-		return len(b), nil
 	}
+	c.mute.Store(v == cutAfter || v == dieAfter)
 	n, err := c.Conn.Write(b)
 	if v == cutAfter || v == dieAfter {
 		// The broker must have read it before the connection goes.

@@ -44,6 +44,9 @@ func (t *Target) checkTopics(ctx context.Context, lanes []*lane) error {
 		return nil
 	}
 	known, missing, err := t.existing(ctx, ask)
+	if err == nil && len(missing) > 0 && pause(ctx, metadataMinAge) == nil {
+		known, missing, err = t.existing(ctx, ask) // the client may have remembered them to be missing
+	}
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,14 @@
+package kafka
+
+// Kill ends the target as the end of its process would: without a word to the brokers.
+func (t *Target) Kill() {
+	if t.producer != nil {
+		t.producer.Close()
+	}
+	t.producer, t.staged = nil, nil
+	t.partial.close()
+	if t.base != nil {
+		t.base.Close()
+	}
+	t.base = nil
+}

@@ -1,0 +1,507 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/kafkaconn"
+	"github.com/wasmill/wasmill/host/sink"
+	"github.com/wasmill/wasmill/host/sink/kafka"
+)
+
+const markerTopic = "__wasmill." + query
+
+func mustStage(t *testing.T, target *kafka.Target, id checkpoint.BatchID, recs ...abi.Record) sink.Staged {
+	t.Helper()
+	s, err := stage(t, target, id, "0000000a", recs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func mustPublish(t *testing.T, target *kafka.Target, id checkpoint.BatchID, recs ...abi.Record) {
+	t.Helper()
+	s := mustStage(t, target, id, recs...)
+	if err := target.Publish(t.Context(), decision(id), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *cluster) produce(t *testing.T, r *kgo.Record) {
+	t.Helper()
+	cl := c.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	defer cl.Close()
+	if err := cl.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOpenRefuses opens targets over marker topics that must not be relied on.
+func TestOpenRefuses(t *testing.T) {
+	policy := func(p string) map[string]*string { return map[string]*string{"cleanup.policy": &p} }
+	put := func(value string) func(*testing.T, *cluster) {
+		return func(t *testing.T, c *cluster) {
+			c.opened(t, nil)
+			c.produce(t, &kgo.Record{Topic: markerTopic, Key: []byte("main"), Value: []byte(value)})
+		}
+	}
+	create := func(partitions int32, configs map[string]*string) func(*testing.T, *cluster) {
+		return func(t *testing.T, c *cluster) {
+			cl := c.client(t)
+			defer cl.Close()
+			if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), partitions, 1, configs, markerTopic); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, test := range []struct {
+		name, code string
+		prepare    func(*testing.T, *cluster)
+	}{
+		{"two partitions", kafka.CodeMarkerTopic, create(2, policy("compact"))},
+		{"deleted by age", kafka.CodeMarkerTopic, create(1, nil)},
+		{"compacted and deleted", kafka.CodeMarkerTopic, create(1, policy("compact,delete"))},
+		{"no marker", kafka.CodeMarkerDamaged, put("hello")},
+		{"half a marker", kafka.CodeMarkerDamaged, put(`{"version":1,"query":"` + query + `"}`)},
+		{"newer", kafka.CodeMarkerNewer, put(`{"version":2,"query":"` + query + `","batch":1,"digest":"x"}`)},
+		{"another query", kafka.CodeOtherQuery, put(`{"version":1,"query":"x","batch":1,"digest":"x"}`)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newFake(t)
+			test.prepare(t, c)
+			target := c.target(t, nil, nil)
+			_, err := target.Inspect(t.Context(), c.owner())
+			wantFault(t, err, test.code)
+			_, err = target.Open(t.Context(), c.owner())
+			wantFault(t, err, test.code)
+		})
+	}
+}
+
+// TestMarkerTopicOfItsOwn looks at what Open makes.
+func TestMarkerTopicOfItsOwn(t *testing.T) {
+	c := newFake(t, kfake.NumBrokers(3))
+	target := c.target(t, nil, nil)
+	if p, err := target.Inspect(t.Context(), c.owner()); err != nil || p.Batch != checkpoint.NoBatch {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	cl := c.client(t)
+	defer cl.Close()
+	if meta, err := kadm.NewClient(cl).Metadata(t.Context(), markerTopic); err != nil || meta.Topics[markerTopic].Err == nil {
+		t.Fatalf("looking made the topic: %v", err)
+	}
+	if _, err := target.Open(t.Context(), c.owner()); err != nil {
+		t.Fatal(err)
+	}
+	if set, err := kadm.NewClient(cl).DescribeTopicConfigs(t.Context(), markerTopic); err != nil {
+		t.Fatal(err)
+	} else {
+		got := map[string]string{}
+		for _, s := range set[0].Configs {
+			if s.Value != nil && slices.Contains([]string{"cleanup.policy", "min.insync.replicas", "segment.bytes"}, s.Key) {
+				got[s.Key] = *s.Value
+			}
+		}
+		if diff := cmp.Diff(map[string]string{"cleanup.policy": "compact", "min.insync.replicas": "2", "segment.bytes": "16777216"}, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	mustPublish(t, target, 0, record("a", "1"))
+	recs := c.committed(t, markerTopic)
+	if len(recs) != 1 || string(recs[0].Key) != "main" ||
+		string(recs[0].Value) != `{"version":1,"query":"`+query+`","batch":0,"digest":"`+digest(0)+`","attempt":"0000000a"}` {
+		t.Errorf("the markers are %q", values(recs))
+	}
+}
+
+// TestMarkerFarBack finds a marker behind many aborted transactions, and behind those of another connection.
+func TestMarkerFarBack(t *testing.T) {
+	c := newFake(t)
+	mustPublish(t, c.opened(t, nil), 5, record("a", "1"))
+	other := *c
+	other.conn = "second"
+	busy := other.opened(t, nil)
+	for id := range checkpoint.BatchID(100) {
+		mustPublish(t, busy, id)
+	}
+	for range 100 {
+		mustStage(t, busy, 100)
+		if err := busy.Abort(t.Context(), 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, conn := range []struct {
+		name string
+		want sink.Published
+	}{{"main", sink.Published{Batch: 5, Digest: digest(5)}}, {"second", sink.Published{Batch: 99, Digest: digest(99)}}} {
+		o := *c
+		o.conn = conn.name
+		if p, err := o.target(t, nil, nil).Open(t.Context(), c.owner()); err != nil || p != conn.want {
+			t.Errorf("%s: %+v, %v, want %+v", conn.name, p, err, conn.want)
+		}
+	}
+}
+
+// TestMarkerTopicDeleted loses the marker topic while a job runs: the batch fails, and the next start sees nothing
+// published, which the engine holds against its checkpoint.
+func TestMarkerTopicDeleted(t *testing.T) {
+	c := newFake(t)
+	target := c.target(t, nil, func(cfg *kafka.Config) { cfg.TransactionTimeout = 3 * time.Second })
+	if _, err := target.Open(t.Context(), c.owner()); err != nil {
+		t.Fatal(err)
+	}
+	mustPublish(t, target, 0, record("a", "1"))
+	cl := c.client(t)
+	defer cl.Close()
+	if _, err := kadm.NewClient(cl).DeleteTopic(t.Context(), markerTopic); err != nil {
+		t.Fatal(err)
+	}
+	_, err := stage(t, target, 1, "0000000b", record("a", "2"))
+	wantFault(t, err, kafka.CodeTopic)
+	again := c.target(t, nil, nil)
+	if p, err := again.Inspect(t.Context(), c.owner()); err != nil || p.Batch != checkpoint.NoBatch {
+		t.Fatalf("looking: %+v, %v", p, err)
+	}
+	if p, err := again.Open(t.Context(), c.owner()); err != nil || p.Batch != checkpoint.NoBatch {
+		t.Fatalf("opening: %+v, %v", p, err)
+	}
+	if got := values(c.committed(t, "out")); !slices.Equal(got, []string{"1"}) {
+		t.Fatalf("a reader sees %q", got)
+	}
+}
+
+// TestOutputTopics misses topics to publish to.
+func TestOutputTopics(t *testing.T) {
+	c := newFake(t)
+	_, err := c.target(t, nil, func(cfg *kafka.Config) { cfg.Sinks[0].Topic = "missing" }).Open(t.Context(), c.owner())
+	wantFault(t, err, kafka.CodeTopic)
+
+	target := c.target(t, nil, func(cfg *kafka.Config) {
+		cfg.Sinks[0].TopicHeader, cfg.Sinks[0].Topics = "to", []string{"other", "later"}
+		cfg.TransactionTimeout = 3 * time.Second
+	})
+	if _, err := target.Open(t.Context(), c.owner()); err != nil {
+		t.Fatal(err)
+	}
+	to := func(topic string) abi.Record {
+		return abi.Record{Key: []byte("k"), Value: []byte(topic), Headers: []abi.Header{{Name: []byte("to"), Value: []byte(topic)}}}
+	}
+	_, err = stage(t, target, 0, "0000000a", to("other"), to("later"))
+	wantFault(t, err, kafka.CodeTopic)
+	cl := c.client(t)
+	defer cl.Close()
+	if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), 1, 1, nil, "later"); err != nil {
+		t.Fatal(err)
+	}
+	mustPublish(t, target, 0, to("other"), to("later"), record("k", "default"))
+	for topic, want := range map[string][]string{"other": {"other"}, "later": {"later"}, "out": {"default"}} {
+		recs := c.committed(t, topic)
+		if diff := cmp.Diff(want, values(recs)); diff != "" {
+			t.Errorf("topic %s (-want +got):\n%s", topic, diff)
+		}
+		if len(recs) == 1 && len(recs[0].Headers) != 0 {
+			t.Errorf("topic %s: the header that names the topic is still there", topic)
+		}
+	}
+	if _, err := kadm.NewClient(cl).DeleteTopic(t.Context(), "later"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = stage(t, target, 1, "0000000a", to("later"), to("other"))
+	wantFault(t, err, kafka.CodeTopic)
+	if got := values(c.committed(t, "other")); !slices.Equal(got, []string{"other"}) {
+		t.Errorf("a failed batch shows: %q", got)
+	}
+}
+
+// TestDataFaults are found while staging, leave nothing behind, and do not hold up readers.
+func TestDataFaults(t *testing.T) {
+	for _, test := range []struct {
+		err  *kerr.Error
+		code string
+	}{
+		{kerr.MessageTooLarge, kafka.CodeTooLarge},
+		{kerr.InvalidTimestamp, kafka.CodeRefused},
+		{kerr.InvalidRecord, kafka.CodeRefused},
+		{kerr.PolicyViolation, kafka.CodeRefused},
+		{kerr.TopicAuthorizationFailed, kafkaconn.CodeDenied},
+		{kerr.InvalidProducerEpoch, kafka.CodeFenced},
+	} {
+		t.Run(test.err.Message, func(t *testing.T) {
+			t.Parallel()
+			c := newFake(t)
+			target := c.opened(t, nil)
+			mustPublish(t, target, 0, record("a", "1"))
+			c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "out", Err: test.err})
+			_, err := stage(t, target, 1, "0000000a", record("a", "2"), record("b", "3"))
+			wantFault(t, err, test.code)
+			if test.code == kafka.CodeFenced {
+				_, err := stage(t, target, 1, "0000000a", record("a", "2"))
+				wantFault(t, err, kafka.CodeFenced)
+				if _, err := target.Open(t.Context(), c.owner()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if open := c.openTransactions(t); len(open) != 0 {
+				t.Errorf("open transactions are left: %v", open)
+			}
+			mustPublish(t, target, 1, record("a", "4"))
+			if got := values(c.committed(t, "out")); !slices.Equal(got, []string{"1", "4"}) {
+				t.Errorf("a reader sees %q", got)
+			}
+		})
+	}
+}
+
+func (c *cluster) openTransactions(t *testing.T) []string {
+	t.Helper()
+	cl := c.client(t)
+	defer cl.Close()
+	all, err := kadm.NewClient(cl).ListTransactions(t.Context(), nil, []string{"Ongoing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.TransactionalIDs()
+}
+
+// TestTooLargeForTheTopic is refused by the broker, not by the lane.
+func TestTooLargeForTheTopic(t *testing.T) {
+	c := newFake(t)
+	cl := c.client(t)
+	defer cl.Close()
+	small := "2000"
+	if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), 1, 1, map[string]*string{"max.message.bytes": &small}, "small"); err != nil {
+		t.Fatal(err)
+	}
+	target := c.target(t, nil, func(cfg *kafka.Config) { cfg.Sinks[0].Topic = "small" })
+	if _, err := target.Open(t.Context(), c.owner()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := stage(t, target, 0, "0000000a", record("a", strings.Repeat("x", 3000)))
+	wantFault(t, err, kafka.CodeTooLarge)
+	mustPublish(t, target, 0, record("a", "y"))
+}
+
+// TestCommitAnswers plays what a broker may say to a commit.
+func TestCommitAnswers(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		err  *kerr.Error
+		lost bool
+		code string
+	}{
+		{"fenced", kerr.ProducerFenced, false, kafka.CodeFenced},
+		{"old epoch", kerr.InvalidProducerEpoch, false, kafka.CodeFenced},
+		{"unknown producer", kerr.InvalidProducerIDMapping, true, ""},
+		{"to be aborted", kerr.TransactionAbortable, true, ""},
+		{"unknown", kerr.UnknownServerError, true, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newFake(t)
+			target := c.opened(t, nil)
+			s := mustStage(t, target, 0, record("a", "1"))
+			// A fenced answer comes with the transaction decided, by whoever fenced.
+			if test.code == kafka.CodeFenced {
+				if _, err := c.target(t, nil, nil).Open(t.Context(), c.owner()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.EndTxn}, Err: test.err})
+			err := target.Publish(t.Context(), decision(0), s)
+			if errors.Is(err, sink.ErrLost) != test.lost {
+				t.Errorf("%v, lost is %t", err, test.lost)
+			}
+			if test.code != "" {
+				wantFault(t, err, test.code)
+				_, err := stage(t, target, 0, "0000000b", record("a", "1"))
+				wantFault(t, err, test.code)
+				return
+			}
+			mustPublish(t, target, 0, record("a", "1"))
+			if got := values(c.committed(t, "out")); !slices.Equal(got, []string{"1"}) {
+				t.Errorf("a reader sees %q", got)
+			}
+		})
+	}
+}
+
+// TestLostAnswerOfACommit: the commit is carried out, its answer is lost. The marker tells.
+func TestLostAnswerOfACommit(t *testing.T) {
+	c := newFake(t)
+	w := &wire{}
+	cfg := func(cfg *kafka.Config) { cfg.Connection.RequestTimeout = kafkaconn.Duration(500 * time.Millisecond) }
+	target := c.target(t, w, cfg)
+	if _, err := target.Open(t.Context(), c.owner()); err != nil {
+		t.Fatal(err)
+	}
+	s := mustStage(t, target, 0, record("a", "1"))
+	lost := 0
+	w.set(func(key int16) verdict {
+		if key != keyEndTxn {
+			return pass
+		}
+		lost++
+		return cutAfter
+	})
+	if err := target.Publish(t.Context(), decision(0), s); err != nil {
+		t.Fatal(err)
+	}
+	w.set(nil)
+	if lost == 0 {
+		t.Error("no answer was lost")
+	}
+	mustPublish(t, target, 1, record("a", "2"))
+	if got := values(c.committed(t, "out")); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("a reader sees %q", got)
+	}
+}
+
+// TestCommitThatNeverArrives is not committed, and said to be lost, once the marker was read.
+func TestCommitThatNeverArrives(t *testing.T) {
+	c := newFake(t)
+	w := &wire{}
+	target := c.target(t, w, func(cfg *kafka.Config) { cfg.Connection.RequestTimeout = kafkaconn.Duration(500 * time.Millisecond) })
+	if _, err := target.Open(t.Context(), c.owner()); err != nil {
+		t.Fatal(err)
+	}
+	s := mustStage(t, target, 0, record("a", "1"))
+	w.set(func(key int16) verdict {
+		if key == keyEndTxn {
+			return cut
+		}
+		return pass
+	})
+	err := target.Publish(t.Context(), decision(0), s)
+	if w.set(nil); !errors.Is(err, sink.ErrLost) {
+		t.Fatalf("got %v, want ErrLost", err)
+	}
+	mustPublish(t, target, 0, record("a", "1"))
+	if got := values(c.committed(t, "out")); !slices.Equal(got, []string{"1"}) {
+		t.Errorf("a reader sees %q", got)
+	}
+}
+
+// TestOutcomeNotKnown: the brokers are gone when a commit is sent. Nothing is said of the outcome until they are back.
+func TestOutcomeNotKnown(t *testing.T) {
+	c := newFake(t)
+	w := &wire{}
+	target := c.target(t, w, func(cfg *kafka.Config) {
+		cfg.Connection.RequestTimeout, cfg.Patience = kafkaconn.Duration(300*time.Millisecond), time.Second
+	})
+	if _, err := target.Open(t.Context(), c.owner()); err != nil {
+		t.Fatal(err)
+	}
+	s := mustStage(t, target, 0, record("a", "1"))
+	w.set(func(key int16) verdict {
+		if key == keyEndTxn {
+			return dieAfter
+		}
+		return pass
+	})
+	err := target.Publish(t.Context(), decision(0), s)
+	if err == nil || errors.Is(err, sink.ErrLost) {
+		t.Fatalf("got %v, want an error that is not ErrLost", err)
+	}
+	wantFault(t, err, kafkaconn.CodeUnreachable)
+	target.Kill()
+	if p, err := c.target(t, nil, nil).Open(t.Context(), c.owner()); err != nil || p.Digest != digest(0) {
+		t.Fatalf("%+v, %v, want batch 0", p, err)
+	}
+}
+
+// TestTimeout: what was staged long ago is lost, by our own clock, before the broker says so.
+func TestTimeout(t *testing.T) {
+	c := newFake(t)
+	now := time.Now()
+	target := c.target(t, nil, func(cfg *kafka.Config) { cfg.Clock = func() time.Time { return now } })
+	if _, err := target.Open(t.Context(), c.owner()); err != nil {
+		t.Fatal(err)
+	}
+	s := mustStage(t, target, 0, record("a", "1"))
+	now = now.Add(54 * time.Second)
+	if err := target.Publish(t.Context(), decision(0), s); !errors.Is(err, sink.ErrLost) {
+		t.Fatalf("got %v, want ErrLost", err)
+	}
+	if open := c.openTransactions(t); len(open) != 0 {
+		t.Errorf("open transactions are left: %v", open)
+	}
+	mustPublish(t, target, 0, record("a", "2"))
+	if got := values(c.committed(t, "out")); !slices.Equal(got, []string{"2"}) {
+		t.Errorf("a reader sees %q", got)
+	}
+}
+
+// TestAttemptsAreToldApart: a decision of one attempt does not publish the transaction of another.
+func TestAttemptsAreToldApart(t *testing.T) {
+	target := newFake(t).opened(t, nil)
+	s := mustStage(t, target, 0, record("a", "1"))
+	if _, err := stage(t, target, 0, "0000000b", record("a", "2")); err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Publish(t.Context(), decision(0), s); !errors.Is(err, sink.ErrLost) {
+		t.Fatalf("got %v, want ErrLost", err)
+	}
+}
+
+// TestUnreachable has no broker to talk to.
+func TestUnreachable(t *testing.T) {
+	c := &cluster{addrs: []string{"127.0.0.1:1"}, conn: "main", query: query}
+	target := c.target(t, nil, func(cfg *kafka.Config) { cfg.Patience = 300 * time.Millisecond })
+	_, err := target.Open(t.Context(), c.owner())
+	wantFault(t, err, kafkaconn.CodeUnreachable)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := target.Open(ctx, c.owner()); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want a cancelled context", err)
+	}
+}
+
+// TestTimeoutThatTheBrokerRefuses has a code of its own.
+func TestTimeoutThatTheBrokerRefuses(t *testing.T) {
+	c := newFake(t)
+	_, err := c.target(t, nil, func(cfg *kafka.Config) { cfg.TransactionTimeout = time.Hour }).Open(t.Context(), c.owner())
+	wantFault(t, err, kafka.CodeTimeout)
+}
+
+func TestWarnings(t *testing.T) {
+	c := newFake(t)
+	cl := c.client(t)
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	yes := "true"
+	if _, err := adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Name: "unclean.leader.election.enable", Value: &yes}}, "out"); err != nil {
+		t.Fatal(err)
+	}
+	target := c.opened(t, nil)
+	all, err := target.Warnings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, w := range all {
+		got[w.Place+" "+w.Setting] = true
+		if w.Value == "" || w.Text == "" {
+			t.Errorf("incomplete: %+v", w)
+		}
+	}
+	for _, want := range []string{"topic out replication factor", "topic out unclean.leader.election.enable", "topic " + markerTopic + " replication factor"} {
+		if !got[want] {
+			t.Errorf("%s is not named in %v", want, all)
+		}
+	}
+}
