@@ -505,3 +505,38 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 }
+
+// TestTheBrokersTimeout: the broker ends the transaction between stage and publish, unseen by our clock, which stood still.
+func TestTheBrokersTimeout(t *testing.T) {
+	c := newFake(t)
+	begin := time.Now()
+	now := begin
+	target := c.target(t, nil, func(cfg *kafka.Config) {
+		cfg.TransactionTimeout, cfg.Clock = 2*time.Second, func() time.Time { return now }
+	})
+	for _, test := range []struct {
+		name string
+		age  time.Duration
+		want func(error) bool
+	}{
+		{"the clock stood still", 0, func(err error) bool { return codeOf(err) == kafka.CodeFenced }},
+		{"the clock was slow", time.Second, func(err error) bool { return errors.Is(err, sink.ErrLost) }},
+	} {
+		if _, err := target.Open(t.Context(), c.owner()); err != nil {
+			t.Fatal(err)
+		}
+		s := mustStage(t, target, 0, record("a", "1"))
+		for len(c.openTransactions(t)) > 0 {
+			wait(t.Context(), 20)
+		}
+		now = now.Add(test.age)
+		if err := target.Publish(t.Context(), decision(0), s); !test.want(err) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if got := c.committed(t, "out"); len(got) != 0 {
+			t.Errorf("%s: a reader sees %q", test.name, values(got))
+		}
+	}
+	now = begin
+	mustPublish(t, target, 0, record("a", "1"))
+}

@@ -76,7 +76,7 @@ func (t *Target) fits(ctx context.Context, d *checkpoint.Decision, s sink.Staged
 	if st.digest != d.Digest {
 		return t.conflict(d.Batch, fmt.Errorf("digest %s was staged, %s was decided", st.digest, d.Digest))
 	}
-	if age := t.now().Sub(st.since); age >= t.cfg.TransactionTimeout-t.cfg.margin() {
+	if age := t.wall().Sub(st.since); age >= t.cfg.TransactionTimeout-t.cfg.margin() {
 		t.drop(ctx)
 		return lost(fmt.Sprintf("it was staged %s ago, the broker ends a transaction after %s", age, t.cfg.TransactionTimeout))
 	}
@@ -102,7 +102,7 @@ func (t *Target) outcome(ctx context.Context, d *checkpoint.Decision, st *staged
 // shutOut ends as the owner of the id. The commit may have been carried out before a repetition of it was refused; whoever
 // has the id now waits until that is decided, so that it shows, without another duel.
 func (t *Target) shutOut(ctx context.Context, d *checkpoint.Decision, st *staged, cause error) error {
-	expired := t.now().Sub(st.since) >= t.cfg.TransactionTimeout/2
+	expired := t.wall().Sub(st.since) >= t.cfg.TransactionTimeout/2
 	if !expired {
 		t.fencedBy = cause
 	}

@@ -45,7 +45,7 @@ func (t *Target) Stage(ctx context.Context, out sink.Output) (sink.Staged, error
 		return nil, err
 	}
 	t.settled(ctx)
-	st := &staged{batch: out.Batch, digest: out.Digest, attempt: out.Attempt, since: t.now()}
+	st := &staged{batch: out.Batch, digest: out.Digest, attempt: out.Attempt, since: t.wall()}
 	if err := t.produce(ctx, out, lanes, st); err != nil {
 		return nil, fmt.Errorf("stage batch %d: %w", out.Batch, err)
 	}

@@ -74,7 +74,11 @@ func (t *Target) NewLane(name string) (sink.Lane, error) {
 func (t *Target) txnID() string       { return "wasmill." + t.query + "." + t.ID() }
 func (t *Target) markerTopic() string { return "__wasmill." + t.query }
 func (t *Target) now() time.Time      { return t.cfg.Clock() }
-func (t *Target) exact() bool         { return t.cfg.Guarantee == sink.ExactlyOnce }
+
+// wall is the time that goes on while the machine is suspended, as it does for the brokers.
+func (t *Target) wall() time.Time { return t.now().Round(0) }
+
+func (t *Target) exact() bool { return t.cfg.Guarantee == sink.ExactlyOnce }
 
 // Open takes the transactional id over, which ends what earlier owners have not committed, and reads the marker.
 func (t *Target) Open(ctx context.Context, o sink.Owner) (sink.Published, error) {
