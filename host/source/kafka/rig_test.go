@@ -237,3 +237,13 @@ func numbers(prefix string, from, n int) []string {
 	}
 	return out
 }
+
+func (w *world) tryProduce(topic string, values ...string) error {
+	var recs []*kgo.Record
+	for _, v := range values {
+		recs = append(recs, &kgo.Record{Topic: topic, Value: []byte(v)})
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+	defer cancel()
+	return w.client.ProduceSync(ctx, recs...).FirstErr()
+}
