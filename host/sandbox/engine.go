@@ -136,6 +136,9 @@ func (e *engine) Compile(ctx context.Context, b Binary) (Module, error) {
 	m.rewritten, err = rewriter.Rewrite(form, rewriter.Options{
 		MaxPages: maxMemory, MaxTable: binary.MaxTable, KeepData: !m.capturable, Offsets: debuginfo.Has(form.Customs),
 	})
+	if errors.Is(err, rewriter.ErrTooLarge) {
+		return nil, fault.New(CodeTooLarge, b.Name, err, largeWayOut)
+	}
 	if err != nil {
 		return nil, fault.New(CodeExport, b.Name, err, "give the export another name")
 	}

@@ -37,6 +37,9 @@ func refuse(code, name, wayOut, format string, args ...any) error {
 	return fault.New(code, name, fmt.Errorf(format, args...), wayOut)
 }
 
+// largeWayOut is what to do about a module that is too large.
+const largeWayOut = "make the module smaller: build it with optimisation and without debug data"
+
 // refuseForm makes a fault of what the reader of the format says.
 func refuseForm(name string, err error) error {
 	var form *binary.Error
@@ -49,7 +52,7 @@ func refuseForm(name string, err error) error {
 	case binary.Component:
 		return fault.New(CodeComponent, name, errors.New(form.Text), "build a core module, for Rust with the target wasm32-unknown-unknown")
 	case binary.TooLarge:
-		return fault.New(CodeTooLarge, name, err, "make the module smaller: build it with optimisation and without debug data")
+		return fault.New(CodeTooLarge, name, err, largeWayOut)
 	case binary.Feature:
 		return fault.New(CodeFeature, name, err, "build it for WebAssembly 2.0, without threads, exceptions, tail calls, 64-bit or several memories")
 	case binary.BadImport:

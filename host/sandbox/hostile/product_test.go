@@ -17,6 +17,7 @@ var productAttacks = []attack{
 	{id: "Q5", name: "ten million references to functions", cpu: 1, slow: 4, rss: 60, onEach: true, each: one(func() []byte {
 		return batching(groups(run(1, i32)), times(2, 10_000, repeat("\xd2\x03"+w.Drop, 1_000))).bytes()
 	}, want{}).fuelled(11_000_000_000)},
+	{id: "Q6", name: "code that becomes many times as long", cpu: 4, rss: 600, long: true, each: some(swelling)},
 	{id: "Q4", name: "45 million lines in one call", cpu: 0.7, rss: 200, onEach: true, each: one(newlines, want{})},
 }
 
@@ -60,6 +61,18 @@ func debugProducts() []variant {
 		{name: "folders of nothing", wasm: customs(".debug_line", tables), want: ends},
 		{name: "calls after many functions", wasm: customs(".debug_abbrev", kinds, ".debug_info", unit(entries.String()), ".debug_line", lineTable("")), want: ends},
 	}
+}
+
+// swelling are modules of 15 MiB that are made of what takes the most bytes when it is written anew.
+func swelling() []variant {
+	swell := func(name, kind, code string) variant {
+		m := transform()
+		for range 15 {
+			m.def("", "", groups(run(1, kind)), w.Get(0)+repeat(code, 1_000_000/len(code))+w.Drop)
+		}
+		return variant{name: name, wasm: m.bytes(), want: refused(sandbox.CodeTooLarge, "becomes too large")}
+	}
+	return []variant{swell("f64.copysign", f64, w.Get(0)+"\xa6"), swell("f64x2.sqrt and v128.not", v128, "\xfd\xef\x01"+"\xfd\x4d")}
 }
 
 func newlines() []byte {

@@ -1,6 +1,7 @@
 package rewriter
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/wasmill/wasmill/host/sandbox/binary"
@@ -39,9 +40,9 @@ type function struct {
 }
 
 // code writes the content of the code section.
-func (p *plan) code(out *Output) []byte {
+func (p *plan) code(out *Output) ([]byte, error) {
 	if len(p.m.Bodies) == 0 {
-		return nil
+		return nil, nil
 	}
 	f := &function{p: p}
 	var code writer
@@ -57,6 +58,9 @@ func (p *plan) code(out *Output) []byte {
 			out.Offsets = append(out.Offsets, Offset{New: o.New + uint32(len(code.b)), Old: o.Old})
 		}
 		code.b = append(code.b, f.w.b...)
+		if len(code.b) > maxCode {
+			return nil, fmt.Errorf("%w: over %d bytes", ErrTooLarge, maxCode)
+		}
 	}
 	for _, h := range p.helpers {
 		body := p.body(h)
@@ -68,7 +72,7 @@ func (p *plan) code(out *Output) []byte {
 	for i := range out.Offsets {
 		out.Offsets[i].New += uint32(len(count.b))
 	}
-	return append(count.b, code.b...)
+	return append(count.b, code.b...), nil
 }
 
 // plain only writes the code anew.
