@@ -148,7 +148,8 @@ func describeTransform() Field {
 			},
 			{
 				Name: "module", Type: TypeModule, Required: true, Interpolated: true, Example: "./clean.wasm",
-				Doc: "The WebAssembly module: a path, or sha256:<digest> for one that has run with this checkpoint: only its own modules/ is searched. Later also stock:<name> and <name>@<version>.",
+				Doc: "The WebAssembly module: a path, or sha256:<digest> for one that has run with this checkpoint: only its own modules/ is searched. Its file has at most 16 MiB, custom sections included: strip debug builds. " +
+					"On a slow machine one of over 10 MB may not be compiled in the time that it has, and need --compile-here. Later also stock:<name> and <name>@<version>.",
 			},
 			{
 				Name: "config", Type: TypeConfig, Default: "{}", Example: "{minDistance: 100}",
@@ -189,7 +190,7 @@ func describeLimits() Field {
 				Doc: "Linear memory of one instance, a multiple of 64KiB.",
 			},
 			{
-				Name: "fuel", Type: TypeObject, Doc: "Work, about one an instruction, charged alike on every machine. A call of the module may use `call`, and `record` for each of its records.",
+				Name: "fuel", Type: TypeObject, Doc: "Work, about one an instruction, charged alike on every machine. A call of the module may use `call`, and `record` for each of its records. There is no limit of wall-clock time, which would not be the same in a replay: fuel is the limit. 1,000,000,000 is up to a few seconds of a compiled module and minutes on an interpreter, so with a very large fuel a loop without end holds its batch up for hours or for ever.",
 				Fields: []Field{
 					{Name: "call", Type: TypeInt, Default: "50000000", Min: 1000, Max: math.MaxInt64 >> 11, Doc: "Fuel of a call."},
 					{Name: "record", Type: TypeInt, Default: "2000000", Min: 1, Max: math.MaxInt64 >> 11, Doc: "Further fuel for each record."},
