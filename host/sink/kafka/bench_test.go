@@ -12,10 +12,10 @@ import (
 func benchLane(b *testing.B, l sink.Lane, rows int) {
 	b.Helper()
 	value := make([]byte, 232)
-	key := make([]byte, 0, 16)
+	r := &abi.Record{Value: value}
 	for i := range rows {
-		key = strconv.AppendInt(append(key[:0], "k-"...), int64(i%1000), 10)
-		if err := l.Append(&abi.Record{Key: key, Value: value}); err != nil {
+		r.Key = strconv.AppendInt(append(r.Key[:0], "k-"...), int64(i%1000), 10)
+		if err := l.Append(r); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -127,6 +127,7 @@ func (t *Target) abandon(ctx context.Context) error {
 
 // flight counts what becomes of records under way.
 type flight struct {
+	answer func(*kgo.Record, error) // done, made once
 	mu     sync.Mutex
 	err    error
 	record *kgo.Record // that err is about
@@ -134,7 +135,10 @@ type flight struct {
 }
 
 func (f *flight) launch(ctx context.Context, cl *kgo.Client, r *kgo.Record) {
-	cl.Produce(ctx, r, f.done)
+	if f.answer == nil {
+		f.answer = f.done
+	}
+	cl.Produce(ctx, r, f.answer)
 }
 
 func (f *flight) done(r *kgo.Record, err error) {

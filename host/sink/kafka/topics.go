@@ -44,9 +44,6 @@ func (t *Target) checkTopics(ctx context.Context, lanes []*lane) error {
 		return nil
 	}
 	known, missing, err := t.existing(ctx, ask)
-	if err == nil && len(missing) > 0 && pause(ctx, metadataMinAge) == nil {
-		known, missing, err = t.existing(ctx, ask) // the client may have remembered them to be missing
-	}
 	if err != nil {
 		return err
 	}
@@ -59,7 +56,16 @@ func (t *Target) checkTopics(ctx context.Context, lanes []*lane) error {
 	return nil
 }
 
+// existing asks which topics there are. It asks twice: a broker may not yet know of a new one, nor the client of what it
+// has just been told.
 func (t *Target) existing(ctx context.Context, topics []string) (known map[string]bool, missing map[string]error, err error) {
+	if known, missing, err = t.look(ctx, topics); err == nil && len(missing) > 0 && pause(ctx, 2*metadataMinAge) == nil {
+		return t.look(ctx, topics)
+	}
+	return known, missing, err
+}
+
+func (t *Target) look(ctx context.Context, topics []string) (known map[string]bool, missing map[string]error, err error) {
 	meta, err := t.admin().Metadata(ctx, topics...)
 	if err != nil {
 		return nil, nil, t.brokerFault("", fmt.Errorf("ask for topics: %w", err))
