@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -197,6 +198,23 @@ func TestChildTakesNothingOdd(t *testing.T) {
 }
 
 // FuzzJudge takes whatever a child may say or leave.
+// TestStarved: what Go's runtime says when it gets no memory or no thread is no verdict that is kept.
+func TestStarved(t *testing.T) {
+	for text, passing := range map[string]bool{
+		"fatal error: runtime: out of memory\n":                                                                                                              true,
+		"runtime: failed to create new OS thread (have 9 already; errno=11)\nfatal error: newosproc\n":                                                       true,
+		"runtime/cgo: pthread_create failed: Resource temporarily unavailable\nSIGABRT: abort\nPC=0x7f m=0\n":                                                true,
+		"SIGSEGV: segmentation violation\nPC=0x43613d m=4 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x2 m=4 mp=0x2 [idle]:\nruntime.(*spanQueue).tryDrain(0x7)\n": true,
+		"panic: runtime error: invalid memory address or nil pointer dereference\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x4]\n":       false,
+		"fatal error: concurrent map writes\n": false,
+	} {
+		v, err := judge([]byte(ready), text, &ending{err: errors.New("exit status 2")}, DefaultLimits)
+		if err != nil || v.passing != passing || (v.Outcome == memOver) != passing {
+			t.Errorf("%q: %+v, %v", text, v, err)
+		}
+	}
+}
+
 func FuzzJudge(f *testing.F) {
 	f.Add([]byte(ready+`{"outcome":"fine"}`+"\n"), "")
 	f.Add([]byte(ready), "fatal error: out of memory")

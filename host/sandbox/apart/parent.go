@@ -126,7 +126,7 @@ func judge(said []byte, complaints string, end *ending, l Limits) (*verdict, err
 		v.Outcome, v.passing = timeOut, true
 	case end.cpu >= l.CPU-l.CPU/20: // the kernel ended it, by a less exact count of its own
 		v.Outcome = cpuOver
-	case outOfMemory(complaints):
+	case outOfMemory(complaints), starved(complaints):
 		v.Outcome, v.passing = memOver, true // of what the machine had: the child itself tells of its limit
 	case end.killed:
 		v.Outcome, v.Reason, v.passing = crashed, "its process was killed from outside", true
@@ -142,6 +142,13 @@ func judge(said []byte, complaints string, end *ending, l Limits) (*verdict, err
 // outOfMemory knows the words of Go's runtime and of the system.
 func outOfMemory(text string) bool {
 	return strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory")
+}
+
+// starved says whether Go's runtime broke off by itself for want of memory or of threads, which a machine may lack as well:
+// it could not make a thread, or the garbage collector of Go 1.26 followed a pointer to a queue that it had no memory for.
+func starved(text string) bool {
+	noThread := strings.Contains(text, "pthread_create failed") || strings.Contains(text, "failed to create new OS thread")
+	return noThread || strings.HasPrefix(text, "SIGSEGV: segmentation violation") && strings.Contains(text, "addr=0x0\n") && strings.Contains(text, "runtime.(*spanQueue)")
 }
 
 func firstLine(text string) string {
