@@ -18,8 +18,9 @@ var arrows = map[string][]string{
 	"host/fault":         {},
 	"host/job":           {"abi", "host/fault"},
 	"host/rows":          {"abi", "host/sink", "checkpoint", "host/fault"},
-	"host/source":        {"abi", "checkpoint", "checkpoint/durable", "host/fault"},
-	"host/sink":          {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/rows"},
+	"host/kafkaconn":     {"host/fault"},
+	"host/source":        {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/kafkaconn"},
+	"host/sink":          {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/kafkaconn", "host/rows"},
 	"host/sandbox":       {"abi", "host/fault"},
 	"host/sandbox/apart": {"abi", "checkpoint/durable", "host/fault", "host/sandbox"},
 	"host/engine":        {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/sandbox", "host/sink", "host/source"},
@@ -30,7 +31,7 @@ var arrows = map[string][]string{
 
 // drivers never import each other, and the engine knows none of them.
 var drivers = []string{
-	"host/source/files", "host/source/generator", "host/sink/files", "host/sink/stdout",
+	"host/source/files", "host/source/generator", "host/source/kafka", "host/sink/files", "host/sink/kafka", "host/sink/stdout",
 }
 
 // testOnly packages serve tests and are not linked into the program.

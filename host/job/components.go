@@ -89,7 +89,7 @@ func describeErrors() Field {
 			{
 				Name: "policy", Type: TypeEnum, Values: []string{PolicyStop, PolicyDeadLetter, PolicySkip}, Default: PolicyStop,
 				Example: PolicyDeadLetter,
-				Doc:     "stop fails the batch; dead-letter writes the record and the reason to a sink; skip drops and counts it.",
+				Doc:     "stop fails the batch; dead-letter writes the record and the reason to a sink; skip drops and counts it. A record that a transform fails on, by a trap or a status, makes its lane start again without it, at most 16 times a lane of a batch; then the job stops.",
 			},
 			{Name: "deadLetters", Type: TypeName, Example: "dead", Doc: "The sink that takes the dead letters. It has no `from`."},
 			{
