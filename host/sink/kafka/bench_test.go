@@ -7,6 +7,7 @@ import (
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/sink"
+	"github.com/wasmill/wasmill/host/sink/kafka"
 )
 
 func benchLane(b *testing.B, l sink.Lane, rows int) {
@@ -37,9 +38,12 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-func benchBatches(b *testing.B, c *cluster, rows int) {
+func benchBatches(b *testing.B, c *cluster, topic string, rows int) {
 	b.Helper()
-	target := c.opened(b, nil)
+	target := c.target(b, nil, func(cfg *kafka.Config) { cfg.Sinks[0].Topic = topic })
+	if _, err := target.Open(b.Context(), c.owner()); err != nil {
+		b.Fatal(err)
+	}
 	l, err := target.NewLane("orders")
 	if err != nil {
 		b.Fatal(err)
@@ -63,5 +67,16 @@ func benchBatches(b *testing.B, c *cluster, rows int) {
 	}
 }
 
-func BenchmarkBatchOf10(b *testing.B)     { benchBatches(b, newFake(b), 10) }
-func BenchmarkBatchOf100000(b *testing.B) { benchBatches(b, newFake(b), 100_000) }
+func BenchmarkBatchOf10(b *testing.B)     { benchBatches(b, newFake(b), "out", 10) }
+func BenchmarkBatchOf100000(b *testing.B) { benchBatches(b, newFake(b), "out", 100_000) }
+
+// BenchmarkRealBatchOf10 and the one below run where WASMILL_KAFKA names a broker.
+func BenchmarkRealBatchOf10(b *testing.B) {
+	c := realCluster(b)
+	benchBatches(b, c, c.topic(b, 4), 10)
+}
+
+func BenchmarkRealBatchOf100000(b *testing.B) {
+	c := realCluster(b)
+	benchBatches(b, c, c.topic(b, 4), 100_000)
+}

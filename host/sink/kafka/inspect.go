@@ -49,6 +49,6 @@ func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, err
 	if err != nil {
 		return nothing, err
 	}
-	m, err := look.readMarker(ctx, end)
+	m, err := look.readMarker(ctx, end, seen)
 	return m.published(), err
 }

@@ -279,3 +279,36 @@ func wait(ctx context.Context, ms int) {
 	defer cancel()
 	<-ctx.Done()
 }
+
+// TestDeadNeighbour: a process that publishes to one cluster under two names dies with both transactions open. The one
+// opened first must not wait for the other's timeout.
+func TestDeadNeighbour(t *testing.T) {
+	c := newFake(t)
+	second := *c
+	second.conn = "second"
+	names := []*cluster{c, &second}
+	var dying []*kafka.Target
+	for _, n := range names {
+		target := n.opened(t, nil)
+		mustPublish(t, target, 0, record(n.conn, "0"))
+		dying = append(dying, target)
+	}
+	// The second one's marker comes first, so that it holds up readers of the other's.
+	for _, i := range []int{1, 0} {
+		mustStage(t, dying[i], 1, record(names[i].conn, "lost"))
+	}
+	if err := dying[0].Publish(t.Context(), decision(1), nil); err != nil {
+		t.Fatal(err)
+	}
+	mustStage(t, dying[0], 2, record("main", "lost too"))
+	for _, target := range dying {
+		target.Kill()
+	}
+	for i, want := range []checkpoint.BatchID{1, 0} {
+		target := names[i].target(t, nil, func(cfg *kafka.Config) { cfg.Patience = 10 * time.Second })
+		p, err := target.Open(t.Context(), c.owner())
+		if err != nil || p.Batch != want || p.Digest != digest(want) {
+			t.Errorf("%s: %+v, %v, want batch %d", names[i].conn, p, err, want)
+		}
+	}
+}

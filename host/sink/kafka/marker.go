@@ -52,9 +52,18 @@ func (t *Target) decodeMarker(r *kgo.Record) (marker, error) {
 // markerWindow is how many offsets before the end are searched first. A batch takes two, an aborted one too.
 const markerWindow = 256
 
-// readMarker returns the newest committed marker before an offset, reading until everything before it is decided.
-func (t *Target) readMarker(ctx context.Context, upTo int64) (marker, error) {
-	l := markerLog{t: t}
+// owned and seen are the two ways to read the marker topic.
+const (
+	// owned is for who has taken the transactional id over: all that was written under it is decided, so nothing is waited
+	// for, not even the open transaction of another connection to the same cluster.
+	owned = iota
+	// seen is as every reader of committed records has it.
+	seen
+)
+
+// readMarker returns the newest committed marker before an offset.
+func (t *Target) readMarker(ctx context.Context, upTo int64, way int) (marker, error) {
+	l := markerLog{t: t, way: way}
 	for window := int64(markerWindow); ; window *= 16 {
 		from := max(0, upTo-window)
 		last, err := l.last(ctx, from, upTo)
@@ -73,6 +82,7 @@ func (t *Target) readMarker(ctx context.Context, upTo int64) (marker, error) {
 // markerLog reads the marker topic by position, so that control records, aborted transactions and compacted gaps count.
 type markerLog struct {
 	t      *Target
+	way    int
 	found  bool
 	id     [16]byte
 	leader int32
@@ -86,7 +96,7 @@ const (
 
 // last returns the last of this connection's records in [from, upTo), or nil.
 func (l *markerLog) last(ctx context.Context, from, upTo int64) (*kgo.Record, error) {
-	var last *kgo.Record
+	var s markerScan
 	for pos := from; pos < upTo; {
 		recs, next, err := l.fetch(ctx, pos)
 		switch {
@@ -106,8 +116,8 @@ func (l *markerLog) last(ctx context.Context, from, upTo int64) (*kgo.Record, er
 			return nil, err
 		}
 		for _, r := range recs {
-			if r.Offset < upTo && string(r.Key) == l.t.ID() && r.Value != nil {
-				last = r
+			if r.Offset < upTo {
+				s.add(r, l.t.ID())
 			}
 		}
 		pos = max(pos, next)
@@ -115,7 +125,49 @@ func (l *markerLog) last(ctx context.Context, from, upTo int64) (*kgo.Record, er
 			return nil, fmt.Errorf("wait until offset %d of %d is decided: %w", pos, upTo, err)
 		}
 	}
-	return last, nil
+	return s.result(), nil
+}
+
+// markerScan finds the last committed record of a key among records that may be aborted. A record is committed unless its
+// producer's next control record says otherwise: compaction drops control records, but only with what they abort.
+type markerScan struct {
+	last *kgo.Record
+	open map[int64]*kgo.Record // by producer
+}
+
+func (s *markerScan) add(r *kgo.Record, key string) {
+	if r.Attrs.IsControl() {
+		var c kmsg.ControlRecordKey
+		if err := c.ReadFrom(r.Key); err == nil && c.Type != kmsg.ControlRecordKeyTypeAbort {
+			s.commit(s.open[r.ProducerID])
+		}
+		delete(s.open, r.ProducerID)
+		return
+	}
+	if string(r.Key) != key || r.Value == nil {
+		return
+	}
+	if !r.Attrs.IsTransactional() {
+		s.commit(r)
+		return
+	}
+	if s.open == nil {
+		s.open = map[int64]*kgo.Record{}
+	}
+	s.open[r.ProducerID] = r
+}
+
+func (s *markerScan) commit(r *kgo.Record) {
+	if r != nil && (s.last == nil || r.Offset > s.last.Offset) {
+		s.last = r
+	}
+}
+
+func (s *markerScan) result() *kgo.Record {
+	for _, r := range s.open {
+		s.commit(r)
+	}
+	return s.last
 }
 
 // fetch reads from one position on. next is the position after what was read.
@@ -130,7 +182,11 @@ func (l *markerLog) fetch(ctx context.Context, pos int64) (recs []*kgo.Record, n
 	of.Topic, of.TopicID, of.Partitions = topic, l.id, []kmsg.FetchRequestTopicPartition{part}
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(fetchWait.Milliseconds()), 1, markerBytes
-	req.IsolationLevel, req.SessionEpoch = 1, -1
+	isolation := kgo.ReadUncommitted()
+	if l.way == seen {
+		isolation, req.IsolationLevel = kgo.ReadCommitted(), 1
+	}
+	req.SessionEpoch = -1
 	req.Topics = []kmsg.FetchRequestTopic{of}
 	raw, err := l.t.base.Broker(int(l.leader)).RetriableRequest(ctx, req)
 	if err != nil {
@@ -147,7 +203,7 @@ func (l *markerLog) fetch(ctx context.Context, pos int64) (recs []*kgo.Record, n
 		return nil, 0, nil
 	}
 	got, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
-		Offset: pos, Topic: topic, IsolationLevel: kgo.ReadCommitted(),
+		Offset: pos, Topic: topic, IsolationLevel: isolation, KeepControlRecords: true,
 	}, &resp.Topics[0].Partitions[0], kgo.DefaultDecompressor(), nil)
 	return got.Records, next, got.Err
 }

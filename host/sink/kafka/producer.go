@@ -27,7 +27,7 @@ func (t *Target) takeOver(ctx context.Context) error {
 	}
 	end, err := t.barrier(ctx, cl)
 	if err == nil {
-		t.newest, err = t.readMarker(ctx, end)
+		t.newest, err = t.readMarker(ctx, end, owned)
 	}
 	if err != nil {
 		cl.Close()

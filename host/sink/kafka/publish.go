@@ -109,7 +109,7 @@ func (t *Target) shutOut(ctx context.Context, d *checkpoint.Decision, st *staged
 	t.drop(ctx)
 	end, err := t.decidedBeyond(ctx, st.offset)
 	if err == nil {
-		t.newest, err = t.readMarker(ctx, end)
+		t.newest, err = t.readMarker(ctx, end, seen)
 	}
 	if err != nil {
 		return errors.Join(t.fenced(cause), err)
