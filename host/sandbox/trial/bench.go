@@ -192,6 +192,9 @@ func (r *benchRun) failed(err error, first, n int) error {
 	if !errors.As(err, &failure) && !errors.As(err, &fail) && !errors.Is(err, sandbox.ErrAlloc) {
 		return err
 	}
+	if failure != nil && failure.Where() != "" {
+		err = fmt.Errorf("%w, %s", err, failure.Where())
+	}
 	return fault.New(CodeBench, r.name, fmt.Errorf("it fails on one of %d records from record %d on: %w", n, first, err),
 		"see what `transform check` says of it, or give it records that it takes, with --input")
 }

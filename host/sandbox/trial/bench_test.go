@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,9 @@ func TestBenchOfWhatFails(t *testing.T) {
 		if _, err := measure(t, guest, BenchOptions{Lines: [][]byte{bytes.Repeat([]byte("x"), 10)}, Records: 3000}); !errors.As(err, &f) || f.WayOut == "" || f.Place != guest {
 			t.Errorf("%s: %v", guest, err)
 		}
+	}
+	if _, err := measure(t, "end-unreachable", BenchOptions{Records: 1}); err == nil || !strings.HasSuffix(err.Error(), ", in wasmill_batch") {
+		t.Errorf("it does not say where: %v", err)
 	}
 	if _, err := measure(t, "start-init-nonzero", BenchOptions{Records: 1}); err == nil {
 		t.Error("a module that does not start is measured")
