@@ -81,7 +81,8 @@ func TestParts(t *testing.T) {
 		"one": {at(`{"t":{"0":5}}`, x(someID)), at(`{"t":{"0":8}}`, x(someID)), []part{{Topic: "t", ID: someID, From: 5, To: 8, Epoch: none}}, ""},
 		"by number": {
 			at(`{"t":{"2":1,"10":1}}`, ""), at(`{"t":{"2":2,"10":2}}`, ""),
-			[]part{{Topic: "t", Partition: 2, From: 1, To: 2, Epoch: none}, {Topic: "t", Partition: 10, From: 1, To: 2, Epoch: none}}, "",
+			[]part{{Topic: "t", Partition: 2, From: 1, To: 2, Epoch: none}, {Topic: "t", Partition: 10, From: 1, To: 2, Epoch: none}},
+			"",
 		},
 		"start of its own":       {at(`{"t":{"0":5}}`, ""), at(`{"t":{"0":8}}`, `{"v":1,"topics":{"t":{"starts":{"0":7},"epochs":{"0":3}}}}`), []part{{Topic: "t", From: 7, To: 8, Epoch: 3}}, ""},
 		"nothing":                {at(`{"t":{"0":5},"u":{"0":1}}`, ""), at(`{"t":{"0":5}}`, ""), nil, ""},
