@@ -97,7 +97,7 @@ func IsPassing(err error, reached bool) bool {
 		return reached
 	}
 	if isTLS(err) {
-		return false
+		return errors.Is(err, context.DeadlineExceeded) // of a handshake
 	}
 	return !errors.As(err, new(*kerr.Error)) || kerr.IsRetriable(err)
 }

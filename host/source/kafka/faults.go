@@ -1,10 +1,13 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -95,6 +98,54 @@ func (b *backoff) wait(ctx context.Context, patience time.Duration) (bool, error
 	d := min(max(b.next, firstPause), maxPause, patience-b.spent)
 	b.next, b.spent = 2*d, b.spent+d
 	return true, pause(ctx, d)
+}
+
+// try does what asks the cluster for something again, with pauses, while its errors are such that go by, until patience
+// has passed. The client tries again by itself too, so that one attempt may take all of it.
+func (s *Source) try(ctx context.Context, patience time.Duration, ask func(context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var b backoff
+	var last error
+	for {
+		err := ask(within)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !s.passing(err):
+			return err
+		}
+		if last == nil || !errors.Is(err, context.DeadlineExceeded) {
+			last = err
+		}
+		if again, err := b.wait(within, patience); !again || err != nil {
+			return cmp.Or(ctx.Err(), s.reason(last))
+		}
+	}
+}
+
+// reason is what stands behind an error that says no more than that time is up: the connection that could not be made.
+func (s *Source) reason(err error) error {
+	if why := s.dials.last.Load(); why != nil && errors.Is(err, context.DeadlineExceeded) {
+		return *why
+	}
+	return err
+}
+
+// dialWatch remembers why the last connection could not be made.
+type dialWatch struct{ last atomic.Pointer[error] }
+
+var _ kgo.HookBrokerConnect = (*dialWatch)(nil)
+
+// OnBrokerConnect is called by the client after each dial.
+func (w *dialWatch) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	if err == nil {
+		w.last.Store(nil)
+		return
+	}
+	w.last.Store(&err)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -102,6 +102,7 @@ type Source struct {
 	pattern *regexp.Regexp // nil: by name
 	client  *kgo.Client
 	reached atomic.Bool // the cluster has answered
+	dials   dialWatch
 	meta    topicCache
 	sizes   sizes
 	rests   rests
@@ -149,6 +150,7 @@ func New(cfg Config) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	opts = append(opts, kgo.WithHooks(&s.dials))
 	if s.client, err = kgo.NewClient(append(opts, cfg.Options...)...); err != nil {
 		return nil, configFault(cfg.Name, err.Error())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -29,36 +30,32 @@ func (s *Source) offsets(ctx context.Context, parts []partition, timestamp int64
 	if len(parts) == 0 {
 		return out, nil
 	}
-	var b backoff
-	for left := parts; ; {
+	left, gone := parts, false
+	err := s.try(ctx, s.cfg.Patience, func(ctx context.Context) error {
 		err := s.offsetsOnce(ctx, left, timestamp, out)
 		if err == nil {
-			return out, nil
+			return nil
 		}
-		if !s.passing(err) {
-			return nil, s.words("", err)
+		left = slices.DeleteFunc(slices.Clone(parts), func(p partition) bool { _, ok := out[p]; return ok })
+		if !errors.Is(err, kerr.UnknownTopicOrPartition) && !errors.Is(err, kerr.UnknownTopicID) {
+			return err
 		}
-		patience := s.cfg.Patience
-		gone := errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID)
-		if gone {
-			patience = min(patience, gonePatience)
-		}
-		again, werr := b.wait(ctx, patience)
-		switch {
-		case werr != nil:
-			return nil, werr
-		case !again && gone:
-			return out, nil
-		case !again:
-			return nil, s.words("", err)
-		}
-		left = nil
-		for _, p := range parts {
-			if _, ok := out[p]; !ok {
-				left = append(left, p)
+		for _, p := range left {
+			t, err := s.topic(ctx, p.topic, true)
+			if err != nil {
+				return err
+			}
+			if t == nil || !t.has(p.num) {
+				gone = true
+				return nil
 			}
 		}
+		return err
+	})
+	if gone {
+		return out, nil
 	}
+	return out, s.words("", err)
 }
 
 func (s *Source) offsetsOnce(ctx context.Context, parts []partition, timestamp int64, out map[partition]logEnd) error {
@@ -104,17 +101,12 @@ func (s *Source) offsetsOnce(ctx context.Context, parts []partition, timestamp i
 
 // epochEnd asks where the log of a partition left a leader epoch: the end of the last epoch up to it, none when the log
 // knows nothing so old.
-func (s *Source) epochEnd(ctx context.Context, k partition, epoch int32) (int64, error) {
-	var b backoff
-	for {
-		end, err := s.epochEndOnce(ctx, k, epoch)
-		if err == nil || !s.passing(err) {
-			return end, s.words("partition "+k.String(), err)
-		}
-		if again, werr := b.wait(ctx, s.cfg.Patience); !again || werr != nil {
-			return none, orCancelled(werr, s.words("partition "+k.String(), err))
-		}
-	}
+func (s *Source) epochEnd(ctx context.Context, k partition, epoch int32) (end int64, err error) {
+	err = s.try(ctx, s.cfg.Patience, func(ctx context.Context) (err error) {
+		end, err = s.epochEndOnce(ctx, k, epoch)
+		return err
+	})
+	return end, s.words("partition "+k.String(), err)
 }
 
 func (s *Source) epochEndOnce(ctx context.Context, k partition, epoch int32) (int64, error) {

@@ -183,9 +183,9 @@ func (w *world) roll(topic string, put func(...string)) {
 	if w.fake != nil {
 		return
 	}
-	for range 3 {
+	for i := range 3 {
 		wait(150 * time.Millisecond)
-		put("end")
+		put(fmt.Sprint("end-", i))
 	}
 }
 

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -50,8 +51,8 @@ func (s *Source) commit(ctx context.Context) error {
 	for name, t := range pos {
 		rt := kmsg.NewOffsetCommitRequestTopic()
 		rt.Topic = name
-		if info := s.meta.get(name); info != nil {
-			rt.TopicID = info.raw
+		if id, err := hex.DecodeString(t.id); err == nil && len(id) == len(rt.TopicID) {
+			rt.TopicID = [16]byte(id)
 		}
 		for num, at := range t.parts {
 			rp := kmsg.NewOffsetCommitRequestTopicPartition()

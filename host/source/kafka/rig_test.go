@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	ksasl "github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/fault"
@@ -99,8 +101,9 @@ func (w *world) write(cl *kgo.Client, topic string, num int32, values ...string)
 
 // tx is a transaction of its own producer.
 type tx struct {
-	w  *world
-	cl *kgo.Client
+	w     *world
+	cl    *kgo.Client
+	topic string // that it has written to
 }
 
 func (w *world) begin(id string) *tx {
@@ -110,7 +113,7 @@ func (w *world) begin(id string) *tx {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(cl.Close)
-	x := &tx{w, cl}
+	x := &tx{w: w, cl: cl}
 	x.again()
 	return x
 }
@@ -124,14 +127,36 @@ func (x *tx) again() {
 
 func (x *tx) produce(topic string, num int32, values ...string) {
 	x.w.t.Helper()
+	x.topic = topic
 	x.w.write(x.cl, topic, num, values...)
 }
 
+// end ends a transaction that has written to partition 0, and waits for its marker there: a real broker writes markers
+// after it has confirmed the end.
 func (x *tx) end(how kgo.TransactionEndTry) {
 	x.w.t.Helper()
+	before := x.w.high(x.topic)
 	if err := x.cl.EndTransaction(x.w.t.Context(), how); err != nil {
 		x.w.t.Fatal(err)
 	}
+	for range 500 {
+		if x.w.high(x.topic) > before {
+			return
+		}
+		wait(10 * time.Millisecond)
+	}
+	x.w.t.Fatal("a transaction has ended and left no marker")
+}
+
+// high is the high watermark of partition 0.
+func (w *world) high(topic string) int64 {
+	w.t.Helper()
+	ends, err := w.admin.ListEndOffsets(w.t.Context(), topic)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	end, _ := ends.Lookup(topic, 0)
+	return end.Offset
 }
 
 // open returns a source of topics; change may alter its settings.
@@ -246,4 +271,8 @@ func (w *world) tryProduce(topic string, values ...string) error {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
 	defer cancel()
 	return w.client.ProduceSync(ctx, recs...).FirstErr()
+}
+
+func plainOf(user, password string) ksasl.Mechanism {
+	return plain.Auth{User: user, Pass: password}.AsMechanism()
 }

@@ -22,6 +22,11 @@ type topicInfo struct {
 	parts map[int32]partInfo
 }
 
+func (t *topicInfo) has(num int32) bool {
+	_, ok := t.parts[num]
+	return ok
+}
+
 type partInfo struct {
 	leader int32 // none: it has none
 	epoch  int32
@@ -125,24 +130,12 @@ func (s *Source) topic(ctx context.Context, name string, fresh bool) (*topicInfo
 }
 
 // lookup asks the cluster for topics, nil for all. Errors that go by are waited for.
-func (s *Source) lookup(ctx context.Context, names []string) (map[string]*topicInfo, error) {
-	var b backoff
-	for {
-		found, err := s.lookupOnce(ctx, names)
-		if err == nil || !s.passing(err) {
-			return found, s.words("", err)
-		}
-		if again, werr := b.wait(ctx, s.cfg.Patience); !again || werr != nil {
-			return nil, orCancelled(werr, s.words("", err))
-		}
-	}
-}
-
-func orCancelled(cancelled, err error) error {
-	if cancelled != nil {
-		return cancelled
-	}
-	return err
+func (s *Source) lookup(ctx context.Context, names []string) (found map[string]*topicInfo, err error) {
+	err = s.try(ctx, s.cfg.Patience, func(ctx context.Context) (err error) {
+		found, err = s.lookupOnce(ctx, names)
+		return err
+	})
+	return found, s.words("", err)
 }
 
 // words puts an error of the client into a fault.
