@@ -62,8 +62,10 @@ func (e *Env) runApart(c *ucli.Context, verb, shorter string, more ...string) er
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
-	args := append([]string{verb, "--output", c.String("output"), "--config", c.String("config"), "--limits", c.String(limitsName), "--cache", c.String("cache"),
-		"--compile-here=" + strconv.FormatBool(c.Bool("compile-here"))}, more...)
+	args := append([]string{
+		verb, "--output", c.String("output"), "--config", c.String("config"), "--limits", c.String(limitsName), "--cache", c.String("cache"),
+		"--compile-here=" + strconv.FormatBool(c.Bool("compile-here")),
+	}, more...)
 	cmd := exec.CommandContext(ctx, program, append(args, "--", c.Args().First())...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdout, cmd.Stderr = e.Stdout, e.Stderr

@@ -13,11 +13,11 @@ type chunk struct {
 	records int  // at most
 	closed  bool // nothing more may join
 	recs    buffer
-	splits []string // by record
-	entry  int
-	size   int
-	fields []abi.Field // room for every record's fields
-	most   int         // fields a record has room for
+	splits  []string // by record
+	entry   int
+	size    int
+	fields  []abi.Field // room for every record's fields
+	most    int         // fields a record has room for
 }
 
 func (c *chunk) reset() {

@@ -81,7 +81,10 @@ const maxWhere = 4
 // Where says which functions the guest was in, innermost first, for messages and logs: those whose source lines are known,
 // or else the first ones; "" when nothing is known. It must not reach anything that is compared or kept with a batch.
 func (f *Failure) Where() string {
-	hasLine := func(s string) bool { return strings.HasSuffix(s, ")") && strings.Contains(s, " (") }
+	// What a toolchain's own library did on the way to the trap says nothing to the author.
+	hasLine := func(s string) bool {
+		return strings.HasSuffix(s, ")") && strings.Contains(s, " (") && !strings.Contains(s, "/library/")
+	}
 	shown := f.Stack
 	if slices.ContainsFunc(shown, hasLine) {
 		shown = slices.DeleteFunc(slices.Clone(shown), func(s string) bool { return !hasLine(s) })

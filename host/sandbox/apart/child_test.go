@@ -74,7 +74,7 @@ func misbehave(verb string, before bool) int {
 		fmt.Fprintln(os.Stderr, "runtime: out of memory: cannot allocate 8 bytes\nfatal error: out of memory")
 		return 2
 	case "__spin":
-		for { // the kernel's own limit ends it, and it holds no other
+		for n := 0; n >= 0; n = (n + 1) & 0xffff { // the kernel's own limit ends it, and it holds no other
 		}
 	case "__hang":
 		_, _ = io.Copy(io.Discard, neverEnding{})

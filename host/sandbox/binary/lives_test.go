@@ -55,7 +55,6 @@ func TestCounts(t *testing.T) {
 // plainNode is a block with all that lies in it.
 type plainNode struct {
 	op            Op
-	ways          int
 	reads, writes map[uint32]bool
 }
 

@@ -81,7 +81,8 @@ var encodingAttacks = []attack{
 		return []variant{
 			{name: "one", wasm: sel("\x01\x7f").bytes(), want: answered(2)},
 			{name: "one, over-long", wasm: sel("\x81\x80\x00\x7f").bytes(), want: answered(2)},
-			inCode("none", sel("\x00")), inCode("two", sel("\x02\x7f\x7f")), {name: "another, which no engine looks at", wasm: sel("\x01\x7e").bytes(), want: answered(2)},
+			inCode("none", sel("\x00")), inCode("two", sel("\x02\x7f\x7f")),
+			{name: "another, which no engine looks at", wasm: sel("\x01\x7e").bytes(), want: answered(2)},
 			inCode("2^32-1", sel("\xff\xff\xff\xff\x0f\x7f")),
 		}
 	})},

@@ -202,7 +202,7 @@ func edges() []variant {
 		ok("locals, with all that may be added", groups(run(binary.MaxLocals-2, i32), run(1, v128), run(1, f64)), everything(binary.MaxLocals)),
 		ok("blocks", "", nested(binary.MaxNesting-2, block, nop)),
 		ok("ifs", "", nested(binary.MaxNesting-2, w.Const(0)+ifThen, nop)),
-		variant{name: "loops", wasm: batching(groups(run(100, i32)), loopsAround(depth, 100)).bytes(), want: trapped(abi.TrapFuel)},
+		{name: "loops", wasm: batching(groups(run(100, i32)), loopsAround(depth, 100)).bytes(), want: trapped(abi.TrapFuel)},
 		ok("calls", "", w.Const(0)+ifThen+repeat(w.Get(0)+w.Get(1)+w.Call(4)+w.Drop, binary.MaxCalls)+w.End),
 		ok("labels", "", labels),
 		ok("labels to far and near", "", farLabels(min(binary.MaxNesting, 2_000), 10)),
