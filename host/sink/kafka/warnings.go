@@ -111,8 +111,10 @@ func (t *Target) brokerWarnings(ctx context.Context, meta kadm.Metadata) []Warni
 		}
 	}
 	if n, err := strconv.ParseInt(set[keyMaxTimeout], 10, 64); err == nil && n < t.cfg.TransactionTimeout.Milliseconds() {
-		out = append(out, Warning{Place: place, Setting: keyMaxTimeout, Value: set[keyMaxTimeout],
-			Text: fmt.Sprintf("the transaction timeout of %s is longer: lower it", t.cfg.TransactionTimeout)})
+		out = append(out, Warning{
+			Place: place, Setting: keyMaxTimeout, Value: set[keyMaxTimeout],
+			Text: fmt.Sprintf("the transaction timeout of %s is longer: lower it", t.cfg.TransactionTimeout),
+		})
 	}
 	return out
 }
