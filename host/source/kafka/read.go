@@ -109,7 +109,7 @@ func (r *reader) take(ctx context.Context, answer *kmsg.FetchResponseTopicPartit
 	if next > r.pos {
 		r.s.sizes.add(r.part.key(), r.d.unpacked-before, next-r.pos)
 		r.pos, r.backoff, r.empty, r.damaged, r.outside = next, backoff{}, 0, 0, 0
-		if next == r.part.To && !r.probing {
+		if next >= r.part.To && !r.probing {
 			r.s.rests.put(r.part, answer)
 		}
 	} else if err == nil {
