@@ -69,10 +69,10 @@ func (a *atLeastOnce) publish(ctx context.Context, t *Target, d *checkpoint.Deci
 	for i := range t.records {
 		f.launch(ctx, a.producer, &t.records[i])
 	}
-	if err := f.land(ctx, a.producer); err != nil {
+	if r, err := f.land(ctx, a.producer); err != nil {
 		t.records, t.heads = nil, nil
 		a.close()
-		return fmt.Errorf("publish batch %d: %w", d.Batch, t.dataFault(f.record, err))
+		return fmt.Errorf("publish batch %d: %w", d.Batch, t.dataFault(r, err))
 	}
 	a.done, a.lanes = true, nil
 	return nil

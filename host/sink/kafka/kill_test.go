@@ -312,3 +312,21 @@ func TestDeadNeighbour(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstCommit commits the first transaction of many clients as fast as it can: each must be there.
+func TestFirstCommit(t *testing.T) {
+	c := newFake(t)
+	target := c.target(t, nil, nil)
+	const batches = 150
+	var want []string
+	for id := range checkpoint.BatchID(batches) {
+		if _, err := target.Open(t.Context(), c.owner()); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, strconv.Itoa(int(id)))
+		mustPublish(t, target, id, record("a", want[id]))
+	}
+	if diff := cmp.Diff(want, values(c.committed(t, "out"))); diff != "" {
+		t.Error(diff)
+	}
+}

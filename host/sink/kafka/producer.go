@@ -68,8 +68,8 @@ func (t *Target) barrier(ctx context.Context, cl *kgo.Client) (int64, error) {
 	}
 	var f flight
 	f.launch(ctx, cl, &kgo.Record{Topic: t.markerTopic(), Key: []byte(t.ID() + "/probe"), Timestamp: t.now()})
-	if err := f.land(ctx, cl); err != nil {
-		return 0, t.flightFault(f.record, err)
+	if r, err := f.land(ctx, cl); err != nil {
+		return 0, t.flightFault(r, err)
 	}
 	if err := cl.EndTransaction(ctx, kgo.TryAbort); err != nil {
 		return 0, t.flightFault(nil, fmt.Errorf("end the first transaction: %w", err))
@@ -155,15 +155,23 @@ func incidental(err error) bool {
 	return errors.Is(err, kgo.ErrClientClosed) || errors.Is(err, kgo.ErrAborting) || errors.Is(err, context.Canceled)
 }
 
-// land waits until every record is answered. A producer whose records do not land in time is of no use any more.
-func (f *flight) land(ctx context.Context, cl *kgo.Client) error {
+// land waits until every record is answered, and returns the first error with its record, if it is about one. A producer
+// whose records do not land in time is of no use any more.
+//
+// A client learns of a topic's partitions while it sends the first records for it. It can be done with them before it
+// has put the partitions where EndTransaction looks, which then takes the transaction for one without records, aborts it
+// and returns nil. To abort what is buffered, and nothing is, waits for the lock under which that is done.
+func (f *flight) land(ctx context.Context, cl *kgo.Client) (*kgo.Record, error) {
 	err := cl.Flush(ctx)
+	if err == nil {
+		err = cl.AbortBufferedRecords(ctx)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
-		return f.err
+		return f.record, f.err
 	}
-	return err
+	return nil, err
 }
 
 func offsetOf(all kadm.ListedOffsets, topic string, err error) (int64, error) {

@@ -115,11 +115,10 @@ func (t *Target) produce(ctx context.Context, out sink.Output, lanes []*lane, st
 		data.launch(ctx, cl, &t.records[i])
 	}
 	last.launch(ctx, cl, &kgo.Record{Topic: t.markerTopic(), Key: []byte(t.ID()), Value: mark, Timestamp: time.UnixMilli(out.TimeMS)})
-	if err := data.land(ctx, cl); err != nil {
-		return t.failed(ctx, data.record, lanes, err)
-	}
-	if err := last.land(ctx, cl); err != nil {
-		return t.failed(ctx, last.record, lanes, err)
+	for _, f := range []*flight{&data, &last} {
+		if r, err := f.land(ctx, cl); err != nil {
+			return t.failed(ctx, r, lanes, err)
+		}
 	}
 	st.offset = last.last
 	return nil
