@@ -111,6 +111,9 @@ func (d *differ) source(path string, a, b revisionSource) {
 	if !reflect.DeepEqual(a.Generator, b.Generator) {
 		d.ok(path+".generator", "the generator makes other records from now on")
 	}
+	if a.Isolation != b.Isolation {
+		d.ok(path+".isolation", "another isolation level, for records read from now on")
+	}
 	if !slices.Equal(a.Attach, b.Attach) {
 		d.ok(path+".attach", "other headers are attached from now on")
 	}

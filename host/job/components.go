@@ -118,7 +118,7 @@ func describeRetention() Field {
 
 func describeConnections() Field {
 	kind := func(name, doc string) Field {
-		return Field{Name: name, Type: TypeConfig, Doc: doc + " Nothing in this version uses it.", Component: true, Interpolated: true}
+		return Field{Name: name, Type: TypeConfig, Doc: doc, Component: true, Interpolated: true}
 	}
 	return Field{
 		Name: "connections", Type: TypeMap, Interpolated: true,
@@ -127,7 +127,11 @@ func describeConnections() Field {
 		Elem: &Field{
 			Type: TypeObject, Interpolated: true,
 			Fields: []Field{
-				kind("kafka", "A Kafka cluster."), kind("postgres", "A PostgreSQL database."), kind("sqlite", "A SQLite database."),
+				kind("kafka", "A Kafka cluster: brokers, clientId, tls {ca, cert, key (PEM texts), serverName, insecureSkipVerify}, sasl {mechanism "+
+					"(plain, scram-sha-256, scram-sha-512, oauthbearer), username, password, token, tokenUrl, clientId, clientSecret, scope, extensions}, "+
+					"dialTimeout, requestTimeout."),
+				kind("postgres", "A PostgreSQL database. Nothing in this version uses it."),
+				kind("sqlite", "A SQLite database. Nothing in this version uses it."),
 			},
 		},
 	}

@@ -18,9 +18,10 @@ func describeSource() Field {
 			{Name: "name", Type: TypeName, Required: true, Example: "flights", Doc: "The source's name. Its progress hangs on it."},
 			describeFilesSource(),
 			describeGenerator(),
+			describeKafkaSource(),
 		},
 	}
-	f.Fields = append(f.Fields, laterKinds("kafka", "delta")...)
+	f.Fields = append(f.Fields, laterKinds("delta")...)
 	f.Fields = append(
 		f.Fields, describeEventTime(),
 		Field{

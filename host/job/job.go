@@ -50,6 +50,7 @@ type Source struct {
 	Name      string
 	Files     *FilesSource
 	Generator *GeneratorSource
+	Kafka     *KafkaSource
 	EventTime *EventTime // nil: the source's own, if it has one
 	Batch     Batch
 	Attach    []string // headers to add: path, topic, partition

@@ -90,6 +90,8 @@ func buildSource(v *value, f *Field, availableNow bool) Source {
 		s.Generator = &GeneratorSource{
 			Kind: g.at("kind").text, Seed: uint64(g.at("seed").num), Rate: g.at("rate").num, Records: g.at("records").num,
 		}
+	case "kafka":
+		s.Kafka = buildKafkaSource(v.at("kafka"))
 	}
 	return s
 }

@@ -43,6 +43,7 @@ type revisionSource struct {
 	Compression string             `json:"compression,omitempty"`
 	CSV         *revisionCSV       `json:"csv,omitempty"`
 	Generator   *revisionGenerator `json:"generator,omitempty"`
+	Isolation   string             `json:"isolation,omitempty"` // "" is read_committed
 	Attach      []string           `json:"attach,omitempty"`
 	EventTime   *revisionEventTime `json:"eventTime"`
 }
@@ -170,6 +171,12 @@ func reviseSource(s *Source) revisionSource {
 	if g := s.Generator; g != nil {
 		r.Format = "generator"
 		r.Generator = &revisionGenerator{Kind: g.Kind, Seed: g.Seed}
+	}
+	if k := s.Kafka; k != nil {
+		r.Format = "kafka"
+		if k.Isolation != "read_committed" {
+			r.Isolation = k.Isolation
+		}
 	}
 	if e := s.EventTime; e != nil {
 		r.EventTime = &revisionEventTime{JSON: e.JSON, Unit: e.Unit, LatenessMS: e.Lateness.Milliseconds()}

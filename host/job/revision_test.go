@@ -90,7 +90,7 @@ func TestRevisionIgnores(t *testing.T) {
 		"a rate":           {"rate: 10", "rate: 11"},
 		"batch limits":     {"      attach: [path]", "      batch: {maxRecords: 7}\n      attach: [path]"},
 		"log limits":       {"      config", "      limits: {log: 1MiB}\n      config"},
-		"connections":      {"  sources:", "  connections: {main: {kafka: {password: \"${file:/run/secrets/password}\"}}}\n  sources:"},
+		"connections":      {"  sources:", "  connections: {main: {kafka: {brokers: [\"b:9092\"], sasl: {mechanism: plain, username: u, password: \"${file:/run/secrets/password}\"}}}}\n  sources:"},
 		"part sizes":       {"partitionBy: [z]", "partitionBy: [z], maxPartRows: 10"},
 		"the module's ref": {"./clean.wasm", "./other/clean.wasm"},
 		"config order":     {`{min: 100, "é": 1.50}`, `{"é": 1.5, "min": 0x64}`},
@@ -106,7 +106,7 @@ func TestRevisionIgnores(t *testing.T) {
 }
 
 func TestRevisionHoldsNoSecret(t *testing.T) {
-	text := strings.Replace(revised, "  sources:", "  connections: {main: {kafka: {password: \"${file:/run/secrets/password}\"}}}\n  sources:", 1)
+	text := strings.Replace(revised, "  sources:", "  connections: {main: {kafka: {brokers: [\"b:9092\"], sasl: {mechanism: plain, username: u, password: \"${file:/run/secrets/password}\"}}}}\n  sources:", 1)
 	j, err := Parse("job.yaml", []byte(text), testEnv())
 	if err != nil {
 		t.Fatal(err)

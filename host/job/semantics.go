@@ -13,7 +13,7 @@ func (c *checker) semantics(j *Job, v *value) {
 	c.trigger(spec.at("trigger"))
 	g := c.graph(j, spec)
 	for i, s := range spec.at("sources").items {
-		c.source(s, &j.Sources[i])
+		c.source(j, s, &j.Sources[i])
 		if g := j.Sources[i].Generator; g != nil && !s.at("generator").bad && j.Trigger.AvailableNow && g.Rate == 0 && g.Records == 0 {
 			c.wrongAt(s.at("generator").path, CodeConflict, "with availableNow a generator needs records or a rate: it would never end", "")
 		}
@@ -23,6 +23,9 @@ func (c *checker) semantics(j *Job, v *value) {
 	}
 	for i, s := range spec.at("sinks").items {
 		c.sink(s, &j.Sinks[i])
+	}
+	for i := range j.Connections {
+		c.kafkaConnection(spec.at("connections"), &j.Connections[i])
 	}
 	c.errorPolicy(j, spec, g)
 	c.paths(j, spec)
@@ -34,7 +37,10 @@ func (c *checker) trigger(v *value) {
 	}
 }
 
-func (c *checker) source(v *value, s *Source) {
+func (c *checker) source(j *Job, v *value, s *Source) {
+	if k := v.at("kafka"); k.set && s.Kafka != nil {
+		c.kafkaSource(j, k, s.Kafka)
+	}
 	if f := v.at("files"); f.set && s.Files != nil {
 		c.filesSource(f, s.Files)
 	}
@@ -46,6 +52,8 @@ func (c *checker) source(v *value, s *Source) {
 			c.wrongAt(item.path, CodeConflict, "files have no "+a+"; they can attach their path", "")
 		} else if s.Generator != nil && item.good() {
 			c.wrongAt(item.path, CodeConflict, "a generator has no "+a, "")
+		} else if s.Kafka != nil && item.good() && a == "path" {
+			c.wrongAt(item.path, CodeConflict, "a topic has no path; it can attach topic and partition", "")
 		}
 	}
 }

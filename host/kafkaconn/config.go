@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -30,7 +31,8 @@ const (
 type Config struct {
 	// Name is the connection's name, for messages.
 	Name string `json:"-"`
-	// Brokers are host:port of some brokers, from which the others are learned.
+	// Brokers are host:port of some brokers, from which the others are learned. One text may name several with commas
+	// between them, as variables of the environment do.
 	Brokers []string `json:"brokers"`
 	// ClientID is shown in the brokers' logs and quotas; "" means wasmill.
 	ClientID string `json:"clientId,omitempty"`
@@ -91,13 +93,14 @@ func Parse(name string, settings []byte) (Config, error) {
 
 // Check says what is wrong with the settings, without reaching for the cluster.
 func (c *Config) Check() error {
-	if len(c.Brokers) == 0 {
+	brokers := c.brokers()
+	if len(brokers) == 0 {
 		return configFault(c.Name, "brokers are missing")
 	}
-	if len(c.Brokers) > maxBrokers {
-		return configFault(c.Name, fmt.Sprintf("%d brokers: a few to begin with are enough", len(c.Brokers)))
+	if len(brokers) > maxBrokers {
+		return configFault(c.Name, fmt.Sprintf("%d brokers: a few to begin with are enough", len(brokers)))
 	}
-	for _, b := range c.Brokers {
+	for _, b := range brokers {
 		if err := checkAddress(b); err != nil {
 			return configFault(c.Name, err.Error())
 		}
@@ -113,6 +116,16 @@ func (c *Config) Check() error {
 		}
 	}
 	return nil
+}
+
+func (c *Config) brokers() []string {
+	var out []string
+	for _, text := range c.Brokers {
+		for b := range strings.SplitSeq(text, ",") {
+			out = append(out, strings.TrimSpace(b))
+		}
+	}
+	return out
 }
 
 func checkAddress(address string) error {
@@ -141,7 +154,7 @@ func (c *Config) Options() ([]kgo.Opt, error) {
 		return nil, configFault(c.Name, "tls: "+err.Error())
 	}
 	opts := []kgo.Opt{
-		kgo.SeedBrokers(c.Brokers...),
+		kgo.SeedBrokers(c.brokers()...),
 		kgo.ClientID(id),
 		kgo.SoftwareNameAndVersion("wasmill", "1"),
 		kgo.Dialer(dial),

@@ -12,6 +12,7 @@ import (
 	"github.com/wasmill/wasmill/host/source"
 	filesource "github.com/wasmill/wasmill/host/source/files"
 	"github.com/wasmill/wasmill/host/source/generator"
+	kafkasource "github.com/wasmill/wasmill/host/source/kafka"
 )
 
 // sources builds the job's sources. dir gives each its folder in the checkpoint. readOnly ones write nothing there.
@@ -46,7 +47,24 @@ func (p *Program) source(s *job.Source, state string, readOnly bool) (source.Sou
 			Name: s.Name, Seed: s.Generator.Seed, Rate: s.Generator.Rate, Total: s.Generator.Records, Clock: p.env.Clock.Now,
 		})
 	}
-	return nil, fmt.Errorf("no kind is set")
+	return p.kafkaSource(s)
+}
+
+func (p *Program) kafkaSource(s *job.Source) (source.Source, error) {
+	k := s.Kafka
+	if k == nil {
+		return nil, fmt.Errorf("no kind is set")
+	}
+	cluster, err := cluster(p.Job, k.Connection)
+	if err != nil {
+		return nil, err
+	}
+	return kafkasource.New(kafkasource.Config{
+		Name: s.Name, Cluster: cluster, Topics: k.Topics, Pattern: k.Pattern,
+		Start:       kafkasource.Start{Latest: k.Start.Latest, TimestampMS: k.Start.TimeMS, Offsets: k.Start.Offsets},
+		Uncommitted: k.Isolation == "read_uncommitted", Group: k.Group, SkipLost: k.OnDataLoss == "skip", Attach: s.Attach,
+		Warn: p.warn("source " + s.Name), Clock: p.env.Clock.Now,
+	})
 }
 
 func (p *Program) warn(what string) func(error) {

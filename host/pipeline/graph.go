@@ -62,7 +62,7 @@ func (w *wirer) source(s *job.Source) {
 		Name: s.Name, Source: w.parts.sources[s.Name],
 		Limit: source.Limit{Records: s.Batch.MaxRecords, Bytes: s.Batch.MaxBytes},
 	}
-	node.SkipLost = s.Files != nil && s.Files.OnDataLoss == "skip"
+	node.SkipLost = s.Files != nil && s.Files.OnDataLoss == "skip" || s.Kafka != nil && s.Kafka.OnDataLoss == "skip"
 	if s.EventTime != nil {
 		node.EventTime = &engine.EventTime{Pointer: s.EventTime.JSON, Unit: abi.TimeUnit(s.EventTime.Unit)}
 	}
