@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/kafkaconn"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
@@ -90,7 +92,7 @@ func (t *Target) outcome(ctx context.Context, d *checkpoint.Decision, st *staged
 	if isFenced(cause) {
 		return t.shutOut(ctx, d, st, cause)
 	}
-	if err := t.takeOver(ctx); err != nil {
+	if err := t.takeOverPatiently(ctx); err != nil {
 		return fmt.Errorf("publish batch %d: it is not known whether it is committed: %w", d.Batch, errors.Join(err, cause))
 	}
 	if done, err := t.has(d); done || err != nil {
@@ -98,6 +100,18 @@ func (t *Target) outcome(ctx context.Context, d *checkpoint.Decision, st *staged
 	}
 	return fmt.Errorf("publish batch %d: not committed: %w (%w)", d.Batch, sink.ErrLost, cause)
 }
+
+// takeOverPatiently tries again while no broker can be reached: one that went down with the answer may be back soon.
+func (t *Target) takeOverPatiently(ctx context.Context) error {
+	for wait := retryPause; ; wait = min(2*wait, longestPause) {
+		err := t.takeOver(ctx)
+		if err == nil || !kafkaconn.IsNetwork(err) || pause(ctx, wait) != nil {
+			return err
+		}
+	}
+}
+
+const longestPause = 2 * time.Second
 
 // shutOut ends as the owner of the id. The commit may have been carried out before a repetition of it was refused; whoever
 // has the id now waits until that is decided, so that it shows, without another duel.
