@@ -105,13 +105,19 @@ func (t *Target) outcome(ctx context.Context, d *checkpoint.Decision, st *staged
 func (t *Target) takeOverPatiently(ctx context.Context) error {
 	for wait := retryPause; ; wait = min(2*wait, longestPause) {
 		err := t.takeOver(ctx)
-		if err == nil || !kafkaconn.IsNetwork(err) || pause(ctx, wait) != nil {
+		if err == nil || !passing(err) || pause(ctx, wait) != nil {
 			return err
 		}
 	}
 }
 
 const longestPause = 2 * time.Second
+
+// passing tells an error of the way to the cluster, or a passing one of a broker, from what we know to be wrong.
+func passing(err error) bool {
+	var f *fault.Error
+	return errors.As(err, &f) && (f.Code() == kafkaconn.CodeUnreachable || f.Code() == kafkaconn.CodeBroker) && kafkaconn.IsPassing(err, true)
+}
 
 // shutOut ends as the owner of the id. The commit may have been carried out before a repetition of it was refused; whoever
 // has the id now waits until that is decided, so that it shows, without another duel.
