@@ -9,6 +9,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/pipeline"
 )
 
 // DefaultJobFile is the job file that commands take when none is named.
@@ -34,6 +35,8 @@ func (e *Env) loadJob(path string) (*job.Job, error) {
 		Dir:       filepath.Dir(abs),
 		LookupEnv: e.LookupEnv,
 		ReadFile:  func(path string) ([]byte, error) { return durable.ReadFile(e.Files, path, maxJobFile) },
+
+		CheckConnection: pipeline.CheckConnection,
 	})
 }
 

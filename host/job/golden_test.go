@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/wasmill/wasmill/host/kafkaconn"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -28,6 +30,13 @@ func testEnv() Env {
 				return []byte("s3cret\n"), nil
 			}
 			return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrNotExist}
+		},
+		CheckConnection: func(name, kind string, settings []byte) error {
+			if kind != "kafka" {
+				return nil
+			}
+			_, err := kafkaconn.Parse(name, settings)
+			return err
 		},
 	}
 }

@@ -17,6 +17,8 @@ type Env struct {
 	LookupEnv func(name string) (string, bool)
 	// ReadFile reads ${file:X}; nil finds nothing. One trailing newline is cut.
 	ReadFile func(path string) ([]byte, error)
+	// CheckConnection says what is wrong with the settings of a connection of a kind; nil takes any.
+	CheckConnection func(name, kind string, settings []byte) error
 }
 
 // reference is ${env:X}, ${env:X:-default} or ${file:X}.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/wasmill/wasmill/host/kafkaconn"
 )
 
 // KafkaSource reads topics of a cluster.
@@ -115,13 +113,13 @@ func (c *checker) kafkaSource(j *Job, v *value, s *KafkaSource) {
 	}
 }
 
-// kafkaConnection says at once what is wrong with the settings of a cluster; nothing reaches for it.
-func (c *checker) kafkaConnection(v *value, conn *Connection) {
-	settings := v.at(conn.Name).at("kafka")
-	if conn.Kind != "kafka" || !settings.good() || !nameForm.MatchString(conn.Name) {
+// settings says at once what is wrong with the settings of a connection; nothing reaches for it.
+func (c *checker) settings(v *value, conn *Connection) {
+	settings := v.at(conn.Name).at(conn.Kind)
+	if c.env.CheckConnection == nil || !settings.good() || !nameForm.MatchString(conn.Name) {
 		return
 	}
-	if _, err := kafkaconn.Parse(conn.Name, conn.Settings); err != nil {
+	if err := c.env.CheckConnection(conn.Name, conn.Kind, conn.Settings); err != nil {
 		c.wrongAt(settings.path, CodeValue, err.Error(), "")
 	}
 }

@@ -120,6 +120,27 @@ func TestRevisionHoldsNoSecret(t *testing.T) {
 	}
 }
 
+// TestRevisionOfTopics: what is read and how counts, where it lies does not.
+func TestRevisionOfTopics(t *testing.T) {
+	const text = "apiVersion: wasmill/v1\nkind: Job\nmetadata: {name: t}\nspec:\n  checkpoint: c\n" +
+		"  connections: {main: {kafka: {brokers: [\"b:9092\"]}}, other: {kafka: {brokers: [\"c:9092\"]}}}\n" +
+		"  sources: [{name: s, kafka: {connection: main, topics: [orders]}}]\n  sinks: [{name: o, from: [s], stdout: {}}]\n"
+	b, want := revisionOf(t, text, RevisionInputs{})
+	if !strings.Contains(string(b), `"sources":{"s":{"eventTime":null,"format":"kafka"}}`) {
+		t.Errorf("the revision is %s", b)
+	}
+	for change, same := range map[string]bool{
+		"connection: other, topics: [orders]": true, "connection: main, topics: [orders, refunds]": true,
+		"connection: main, pattern: orders, group: g, onDataLoss: skip, from: latest": true,
+		"connection: main, topics: [orders], isolation: read_uncommitted":             false,
+	} {
+		_, got := revisionOf(t, strings.Replace(text, "connection: main, topics: [orders]", change, 1), RevisionInputs{})
+		if (got == want) != same {
+			t.Errorf("%s: the revision is the same: %t", change, got == want)
+		}
+	}
+}
+
 func TestRevisionNeedsModules(t *testing.T) {
 	j, err := Parse("job.yaml", []byte(revised), testEnv())
 	if err != nil {

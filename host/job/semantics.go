@@ -25,7 +25,7 @@ func (c *checker) semantics(j *Job, v *value) {
 		c.sink(s, &j.Sinks[i])
 	}
 	for i := range j.Connections {
-		c.kafkaConnection(spec.at("connections"), &j.Connections[i])
+		c.settings(spec.at("connections"), &j.Connections[i])
 	}
 	c.errorPolicy(j, spec, g)
 	c.paths(j, spec)

@@ -7,6 +7,15 @@ import (
 	"github.com/wasmill/wasmill/host/kafkaconn"
 )
 
+// CheckConnection says what is wrong with the settings of a connection. It reaches for nothing.
+func CheckConnection(name, kind string, settings []byte) error {
+	if kind != "kafka" {
+		return nil
+	}
+	_, err := kafkaconn.Parse(name, settings)
+	return err
+}
+
 // cluster returns the settings of a connection to Kafka.
 func cluster(j *job.Job, name string) (kafkaconn.Config, error) {
 	for i := range j.Connections {
