@@ -128,8 +128,8 @@ func (l *markerLog) last(ctx context.Context, from, upTo int64) (*kgo.Record, er
 	return s.result(), nil
 }
 
-// markerScan finds the last committed record of a key among records that may be aborted. A record is committed unless its
-// producer's next control record says otherwise: compaction drops control records, but only with what they abort.
+// markerScan finds the last committed record of a key among records that may be aborted: a producer's next control record
+// says which, and compaction keeps it for as long as it keeps a record of the transaction.
 type markerScan struct {
 	last *kgo.Record
 	open map[int64]*kgo.Record // by producer
