@@ -58,7 +58,7 @@ func TestAuthentication(t *testing.T) {
 		t.Cleanup(fake.Close)
 		w := &world{t: t, fake: fake, now: epoch, brokers: fake.ListenAddrs()}
 		with := func(s *kafkaconn.SASL) *Source {
-			return w.open(func(c *Config) { c.Cluster.SASL = s; c.Start.Latest = true; c.Patience = time.Second }, "t")
+			return w.open(func(c *Config) { c.Cluster.SASL = s; c.Start.Latest = true }, "t")
 		}
 		w.latest(with(sasl(mechanism, "boss", "right")), checkpoint.Position{}, source.Limit{})
 		refuse(fake) // the fake broker hangs up where a real one answers
@@ -144,7 +144,7 @@ func TestTLS(t *testing.T) {
 	t.Cleanup(fake.Close)
 	w := &world{t: t, fake: fake, now: epoch, brokers: fake.ListenAddrs()}
 	with := func(conf *kafkaconn.TLS) *Source {
-		return w.open(func(c *Config) { c.Cluster.TLS = conf; c.Start.Latest = true; c.Patience = 200 * time.Millisecond }, "t")
+		return w.open(func(c *Config) { c.Cluster.TLS = conf; c.Start.Latest = true }, "t")
 	}
 	w.latest(with(&kafkaconn.TLS{CA: text}), checkpoint.Position{}, source.Limit{})
 	w.latest(with(&kafkaconn.TLS{Insecure: true}), checkpoint.Position{}, source.Limit{})
