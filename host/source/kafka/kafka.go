@@ -103,6 +103,7 @@ type Source struct {
 	client  *kgo.Client
 	reached atomic.Bool // the cluster has answered
 	dials   dialWatch
+	stale   atomic.Bool // a read has found that the cluster is not what it was
 	meta    topicCache
 	sizes   sizes
 	rests   rests

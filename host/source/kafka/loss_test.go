@@ -76,6 +76,22 @@ func TestExpired(t *testing.T) {
 	})
 }
 
+// TestPlannedAnew: what a read has found to be lost is left out by the plan that is made instead, at once.
+func TestPlannedAnew(t *testing.T) {
+	w := newWorld(t)
+	w.create("anew", 1)
+	w.produce("anew", 0, "v-0", "v-1", "v-2")
+	w.produce("anew", 0, "v-3")
+	s := w.open(skip, "anew")
+	at := w.latest(s, checkpoint.Position{}, source.Limit{Records: 1})
+	planned := w.latest(s, at, source.Limit{})
+	w.deleteRecords("anew", 3)
+	_, err := tryRead(t.Context(), s, at, planned)
+	wantFault(t, err, CodeChanged, "offsets 1 to 2")
+	got, _ := w.all(s, at)
+	w.want(got, "anew-0@3 v-3")
+}
+
 // TestExpiredWhole: nothing of a log is left but its offsets.
 func TestExpiredWhole(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/source"
@@ -34,6 +35,10 @@ func (s *Source) Latest(ctx context.Context, from checkpoint.Position, limit sou
 	pos, err := parsePosition(from)
 	if err != nil {
 		return checkpoint.Position{}, err
+	}
+	if s.stale.Swap(false) {
+		s.meta.at, s.floors = time.Time{}, nil
+		clear(s.validated)
 	}
 	parts, lost, err := s.survey(ctx, pos, from.IsZero())
 	if err != nil {

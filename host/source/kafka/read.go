@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxFetch bounds FetchBytes.
-	maxFetch = 1 << 30
+	maxFetch = 64 << 20
 	// probeBytes is how much a look at a partition's sizes asks for. A broker gives one stored batch at least.
 	probeBytes = 64 << 10
 	// fetchWait is how long a broker may wait for data, milliseconds. Planned data is there already.
@@ -40,7 +40,11 @@ func (s *Source) Read(ctx context.Context, split source.Split, to source.Writer)
 	defer s.pool.Put(d)
 	d.begin(s.attached(&p), p.Partition)
 	r := reader{s: s, part: &p, pos: p.From, d: d}
-	return r.run(ctx, window{to: p.To, committed: !s.cfg.Uncommitted, maxRecord: s.cfg.MaxRecord, out: to})
+	err := r.run(ctx, window{to: p.To, committed: !s.cfg.Uncommitted, maxRecord: s.cfg.MaxRecord, out: to})
+	if lost := (*source.ChangedError)(nil); errors.As(err, &lost) {
+		s.stale.Store(true) // what is planned instead must not go by what was known before
+	}
+	return err
 }
 
 // begin makes a decoder ready for a split.
