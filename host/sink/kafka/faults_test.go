@@ -8,11 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/wasmill/wasmill/abi"
@@ -21,8 +19,6 @@ import (
 	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/sink/kafka"
 )
-
-const markerTopic = "__wasmill." + query
 
 func mustStage(t *testing.T, target *kafka.Target, id checkpoint.BatchID, recs ...abi.Record) sink.Staged {
 	t.Helper()
@@ -38,193 +34,6 @@ func mustPublish(t *testing.T, target *kafka.Target, id checkpoint.BatchID, recs
 	s := mustStage(t, target, id, recs...)
 	if err := target.Publish(t.Context(), decision(id), s); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func (c *cluster) produce(t *testing.T, r *kgo.Record) {
-	t.Helper()
-	cl := c.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	defer cl.Close()
-	if err := cl.ProduceSync(t.Context(), r).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestOpenRefuses opens targets over marker topics that must not be relied on.
-func TestOpenRefuses(t *testing.T) {
-	policy := func(p string) map[string]*string { return map[string]*string{"cleanup.policy": &p} }
-	put := func(value string) func(*testing.T, *cluster) {
-		return func(t *testing.T, c *cluster) {
-			c.opened(t, nil)
-			c.produce(t, &kgo.Record{Topic: markerTopic, Key: []byte("main"), Value: []byte(value)})
-		}
-	}
-	create := func(partitions int32, configs map[string]*string) func(*testing.T, *cluster) {
-		return func(t *testing.T, c *cluster) {
-			cl := c.client(t)
-			defer cl.Close()
-			if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), partitions, 1, configs, markerTopic); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for _, test := range []struct {
-		name, code string
-		prepare    func(*testing.T, *cluster)
-	}{
-		{"two partitions", kafka.CodeMarkerTopic, create(2, policy("compact"))},
-		{"deleted by age", kafka.CodeMarkerTopic, create(1, nil)},
-		{"compacted and deleted", kafka.CodeMarkerTopic, create(1, policy("compact,delete"))},
-		{"no marker", kafka.CodeMarkerDamaged, put("hello")},
-		{"half a marker", kafka.CodeMarkerDamaged, put(`{"version":1,"query":"` + query + `"}`)},
-		{"newer", kafka.CodeMarkerNewer, put(`{"version":2,"query":"` + query + `","batch":1,"digest":"x"}`)},
-		{"another query", kafka.CodeOtherQuery, put(`{"version":1,"query":"x","batch":1,"digest":"x"}`)},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			c := newFake(t)
-			test.prepare(t, c)
-			target := c.target(t, nil, nil)
-			_, err := target.Inspect(t.Context(), c.owner())
-			wantFault(t, err, test.code)
-			_, err = target.Open(t.Context(), c.owner())
-			wantFault(t, err, test.code)
-		})
-	}
-}
-
-// TestMarkerTopicOfItsOwn looks at what Open makes.
-func TestMarkerTopicOfItsOwn(t *testing.T) {
-	c := newFake(t, kfake.NumBrokers(3))
-	target := c.target(t, nil, nil)
-	if p, err := target.Inspect(t.Context(), c.owner()); err != nil || p.Batch != checkpoint.NoBatch {
-		t.Fatalf("%+v, %v", p, err)
-	}
-	cl := c.client(t)
-	defer cl.Close()
-	if meta, err := kadm.NewClient(cl).Metadata(t.Context(), markerTopic); err != nil || meta.Topics[markerTopic].Err == nil {
-		t.Fatalf("looking made the topic: %v", err)
-	}
-	if _, err := target.Open(t.Context(), c.owner()); err != nil {
-		t.Fatal(err)
-	}
-	if set, err := kadm.NewClient(cl).DescribeTopicConfigs(t.Context(), markerTopic); err != nil {
-		t.Fatal(err)
-	} else {
-		got := map[string]string{}
-		for _, s := range set[0].Configs {
-			if s.Value != nil && slices.Contains([]string{"cleanup.policy", "min.insync.replicas", "segment.bytes"}, s.Key) {
-				got[s.Key] = *s.Value
-			}
-		}
-		if diff := cmp.Diff(map[string]string{"cleanup.policy": "compact", "min.insync.replicas": "2", "segment.bytes": "16777216"}, got); diff != "" {
-			t.Error(diff)
-		}
-	}
-	mustPublish(t, target, 0, record("a", "1"))
-	recs := c.committed(t, markerTopic)
-	if len(recs) != 1 || string(recs[0].Key) != "main" ||
-		string(recs[0].Value) != `{"version":1,"query":"`+query+`","batch":0,"digest":"`+digest(0)+`","attempt":"0000000a"}` {
-		t.Errorf("the markers are %q", values(recs))
-	}
-}
-
-// TestMarkerFarBack finds a marker behind many aborted transactions, and behind those of another connection.
-func TestMarkerFarBack(t *testing.T) {
-	c := newFake(t)
-	mustPublish(t, c.opened(t, nil), 5, record("a", "1"))
-	other := *c
-	other.conn = "second"
-	busy := other.opened(t, nil)
-	for id := range checkpoint.BatchID(100) {
-		mustPublish(t, busy, id)
-	}
-	for range 100 {
-		mustStage(t, busy, 100)
-		if err := busy.Abort(t.Context(), 100); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, conn := range []struct {
-		name string
-		want sink.Published
-	}{{"main", sink.Published{Batch: 5, Digest: digest(5)}}, {"second", sink.Published{Batch: 99, Digest: digest(99)}}} {
-		o := *c
-		o.conn = conn.name
-		if p, err := o.target(t, nil, nil).Open(t.Context(), c.owner()); err != nil || p != conn.want {
-			t.Errorf("%s: %+v, %v, want %+v", conn.name, p, err, conn.want)
-		}
-	}
-}
-
-// TestMarkerTopicDeleted loses the marker topic while a job runs: the batch fails, and the next start sees nothing
-// published, which the engine holds against its checkpoint.
-func TestMarkerTopicDeleted(t *testing.T) {
-	c := newFake(t)
-	target := c.target(t, nil, func(cfg *kafka.Config) { cfg.TransactionTimeout = 3 * time.Second })
-	if _, err := target.Open(t.Context(), c.owner()); err != nil {
-		t.Fatal(err)
-	}
-	mustPublish(t, target, 0, record("a", "1"))
-	cl := c.client(t)
-	defer cl.Close()
-	if _, err := kadm.NewClient(cl).DeleteTopic(t.Context(), markerTopic); err != nil {
-		t.Fatal(err)
-	}
-	_, err := stage(t, target, 1, "0000000b", record("a", "2"))
-	wantFault(t, err, kafka.CodeTopic)
-	again := c.target(t, nil, nil)
-	if p, err := again.Inspect(t.Context(), c.owner()); err != nil || p.Batch != checkpoint.NoBatch {
-		t.Fatalf("looking: %+v, %v", p, err)
-	}
-	if p, err := again.Open(t.Context(), c.owner()); err != nil || p.Batch != checkpoint.NoBatch {
-		t.Fatalf("opening: %+v, %v", p, err)
-	}
-	if got := values(c.committed(t, "out")); !slices.Equal(got, []string{"1"}) {
-		t.Fatalf("a reader sees %q", got)
-	}
-}
-
-// TestOutputTopics misses topics to publish to.
-func TestOutputTopics(t *testing.T) {
-	c := newFake(t)
-	_, err := c.target(t, nil, func(cfg *kafka.Config) { cfg.Sinks[0].Topic = "missing" }).Open(t.Context(), c.owner())
-	wantFault(t, err, kafka.CodeTopic)
-
-	target := c.target(t, nil, func(cfg *kafka.Config) {
-		cfg.Sinks[0].TopicHeader, cfg.Sinks[0].Topics = "to", []string{"other", "later"}
-		cfg.TransactionTimeout = 3 * time.Second
-	})
-	if _, err := target.Open(t.Context(), c.owner()); err != nil {
-		t.Fatal(err)
-	}
-	to := func(topic string) abi.Record {
-		return abi.Record{Key: []byte("k"), Value: []byte(topic), Headers: []abi.Header{{Name: []byte("to"), Value: []byte(topic)}}}
-	}
-	_, err = stage(t, target, 0, "0000000a", to("other"), to("later"))
-	wantFault(t, err, kafka.CodeTopic)
-	cl := c.client(t)
-	defer cl.Close()
-	if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), 1, 1, nil, "later"); err != nil {
-		t.Fatal(err)
-	}
-	mustPublish(t, target, 0, to("other"), to("later"), record("k", "default"))
-	for topic, want := range map[string][]string{"other": {"other"}, "later": {"later"}, "out": {"default"}} {
-		recs := c.committed(t, topic)
-		if diff := cmp.Diff(want, values(recs)); diff != "" {
-			t.Errorf("topic %s (-want +got):\n%s", topic, diff)
-		}
-		if len(recs) == 1 && len(recs[0].Headers) != 0 {
-			t.Errorf("topic %s: the header that names the topic is still there", topic)
-		}
-	}
-	if _, err := kadm.NewClient(cl).DeleteTopic(t.Context(), "later"); err != nil {
-		t.Fatal(err)
-	}
-	_, err = stage(t, target, 1, "0000000a", to("later"), to("other"))
-	wantFault(t, err, kafka.CodeTopic)
-	if got := values(c.committed(t, "other")); !slices.Equal(got, []string{"other"}) {
-		t.Errorf("a failed batch shows: %q", got)
 	}
 }
 
@@ -418,9 +227,12 @@ func TestOutcomeNotKnown(t *testing.T) {
 		t.Fatalf("got %v, want an error that is not ErrLost", err)
 	}
 	wantFault(t, err, kafkaconn.CodeUnreachable)
-	target.Kill()
 	if p, err := c.target(t, nil, nil).Open(t.Context(), c.owner()); err != nil || p.Digest != digest(0) {
 		t.Fatalf("%+v, %v, want batch 0", p, err)
+	}
+	w.revive()
+	if err := target.Publish(t.Context(), decision(0), s); err != nil {
+		t.Fatalf("asked again: %v", err)
 	}
 }
 
@@ -476,34 +288,6 @@ func TestTimeoutThatTheBrokerRefuses(t *testing.T) {
 	c := newFake(t)
 	_, err := c.target(t, nil, func(cfg *kafka.Config) { cfg.TransactionTimeout = time.Hour }).Open(t.Context(), c.owner())
 	wantFault(t, err, kafka.CodeTimeout)
-}
-
-func TestWarnings(t *testing.T) {
-	c := newFake(t)
-	cl := c.client(t)
-	defer cl.Close()
-	adm := kadm.NewClient(cl)
-	yes := "true"
-	if _, err := adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Name: "unclean.leader.election.enable", Value: &yes}}, "out"); err != nil {
-		t.Fatal(err)
-	}
-	target := c.opened(t, nil)
-	all, err := target.Warnings(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]bool{}
-	for _, w := range all {
-		got[w.Place+" "+w.Setting] = true
-		if w.Value == "" || w.Text == "" {
-			t.Errorf("incomplete: %+v", w)
-		}
-	}
-	for _, want := range []string{"topic out replication factor", "topic out unclean.leader.election.enable", "topic " + markerTopic + " replication factor"} {
-		if !got[want] {
-			t.Errorf("%s is not named in %v", want, all)
-		}
-	}
 }
 
 // TestTheBrokersTimeout: the broker ends the transaction between stage and publish, unseen by our clock, which stood still.

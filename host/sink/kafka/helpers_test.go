@@ -253,6 +253,13 @@ func (w *wire) set(judge func(key int16) verdict) {
 	w.judge = judge
 }
 
+// revive lets connections be made again, as after a cut of the network.
+func (w *wire) revive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dead, w.judge = false, nil
+}
+
 // kill ends the process: nothing it sends arrives any more.
 func (w *wire) kill() {
 	w.mu.Lock()

@@ -26,6 +26,9 @@ func (t *Target) Publish(ctx context.Context, d *checkpoint.Decision, s sink.Sta
 	if t.fencedBy != nil {
 		return t.fenced(t.fencedBy)
 	}
+	if t.producer == nil {
+		return t.outcome(ctx, d, nil, errNoProducer)
+	}
 	if err := t.fits(ctx, d, s); err != nil {
 		return err
 	}
@@ -40,6 +43,9 @@ func (t *Target) Publish(ctx context.Context, d *checkpoint.Decision, s sink.Sta
 	t.ended = t.now()
 	return nil
 }
+
+// errNoProducer stands for the error that a producer was given up for: what it had sent may be committed.
+var errNoProducer = errors.New("the producer was given up")
 
 // has says whether a decided batch is published, as far as is known, and refuses what contradicts it.
 func (t *Target) has(d *checkpoint.Decision) (bool, error) {
@@ -63,7 +69,7 @@ func (t *Target) fits(ctx context.Context, d *checkpoint.Decision, s sink.Staged
 		return fmt.Errorf("publish batch %d: %s: %w", d.Batch, why, sink.ErrLost)
 	}
 	st := t.staged
-	if st == nil || t.producer == nil || st.batch != d.Batch {
+	if st == nil || st.batch != d.Batch {
 		return lost("no transaction is open for it")
 	}
 	var rec stagedRecord
@@ -87,6 +93,9 @@ func (t *Target) fits(ctx context.Context, d *checkpoint.Decision, s sink.Staged
 
 // outcome finds out what became of a commit that was answered with an error, or not at all.
 func (t *Target) outcome(ctx context.Context, d *checkpoint.Decision, st *staged, cause error) error {
+	if t.base == nil {
+		return fmt.Errorf("publish batch %d: target %s is not open", d.Batch, t.ID())
+	}
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Patience)
 	defer cancel()
 	if isFenced(cause) {
