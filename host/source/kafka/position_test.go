@@ -69,6 +69,17 @@ func TestBadPositions(t *testing.T) {
 	}
 }
 
+func TestMeasure(t *testing.T) {
+	r := source.Range{From: checkpoint.Position{Line: `{"t":{"0":5,"1":7}}`}, To: checkpoint.Position{Line: `{"t":{"0":8,"1":9}}`}}
+	if got, err := new(Source).Measure(t.Context(), r); err != nil || got != (source.Extent{Records: 5}) {
+		t.Errorf("measured %+v, %v", got, err)
+	}
+	r.To.Line = "x"
+	if _, err := new(Source).Measure(t.Context(), r); err == nil {
+		t.Error("a range that ends nowhere is measured")
+	}
+}
+
 func TestParts(t *testing.T) {
 	at := func(line, extra string) checkpoint.Position { return checkpoint.Position{Line: line, Extra: extra} }
 	x := func(id string) string { return `{"v":1,"topics":{"t":{"id":"` + id + `"}}}` }

@@ -85,14 +85,14 @@ func between(k partition, from, to position, text checkpoint.Position) (part, er
 	return p, nil
 }
 
-// Measure counts the partitions and offsets of a range. Control records, aborted ones and gaps count as records: only
+// Measure counts the offsets of a range. Control records, aborted ones and gaps count as records: only
 // reading tells.
 func (s *Source) Measure(ctx context.Context, r source.Range) (source.Extent, error) {
 	parts, err := parts(r)
 	if err != nil {
 		return source.Extent{}, err
 	}
-	x := source.Extent{Parts: int64(len(parts))}
+	var x source.Extent
 	for i := range parts {
 		x.Records += parts[i].To - parts[i].From
 	}

@@ -208,5 +208,5 @@ func (s *Source) demand(topics map[string]*topicInfo, pos position, fresh bool) 
 	if len(missing) == 0 {
 		return nil
 	}
-	return unknownTopics("source "+s.cfg.Name, missing...)
+	return unknownTopics("connection "+s.cfg.Cluster.Name, missing...)
 }
