@@ -69,12 +69,21 @@ func (w *world) create(topic string, partitions int32, configs ...string) {
 	}
 }
 
+// drop deletes a topic, and waits until the broker that has it knows: it goes on answering for a moment.
 func (w *world) drop(topic string) {
 	w.t.Helper()
 	resp, err := w.admin.DeleteTopic(w.t.Context(), topic)
 	if err := errors.Join(err, resp.Err); err != nil {
 		w.t.Fatal(err)
 	}
+	for range 500 {
+		ends, err := w.admin.ListEndOffsets(w.t.Context(), topic)
+		if end, ok := ends.Lookup(topic, 0); err != nil || !ok || end.Err != nil {
+			return
+		}
+		wait(10 * time.Millisecond)
+	}
+	w.t.Fatal("a topic that was deleted goes on answering")
 }
 
 // produce writes values to a partition, a batch a call.
