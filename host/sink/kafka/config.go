@@ -167,7 +167,7 @@ func New(cfg Config) (*Target, error) {
 	if err := cfg.Connection.Check(); err != nil {
 		return nil, err
 	}
-	t := &Target{cfg: cfg, sinks: map[string]*route{}}
+	t := &Target{cfg: cfg, sinks: map[string]*route{}, abortPatience: abortPatience}
 	for i := range cfg.Sinks {
 		s := &cfg.Sinks[i]
 		t.sinks[s.Name] = newRoute(s)
@@ -199,6 +199,7 @@ func (c *Config) producing() ([]kgo.Opt, error) {
 		kgo.MaxBufferedRecords(math.MaxInt32), // the records are in memory already
 		kgo.UnknownTopicRetries(unknownRetries),
 		kgo.MetadataMinAge(metadataMinAge),
+		kgo.DisableClientMetrics(), // to push them makes Close wait for a broker that is gone
 	), nil
 }
 

@@ -91,6 +91,7 @@ func (j *job) run(t *testing.T, judge func(process int) func(key int16) verdict)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		w := &wire{judge: judge(process), onDeath: cancel}
 		target := j.c.target(t, w, func(cfg *kafka.Config) { cfg.Sinks[0].Topic = j.topic })
+		target.Hurry()
 		err := j.live(ctx, t, target, func() {})
 		target.Kill()
 		cancel()

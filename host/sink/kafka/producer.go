@@ -93,14 +93,14 @@ func (t *Target) drop(ctx context.Context) {
 		return
 	}
 	if t.fencedBy == nil {
-		abort(ctx, cl)
+		t.abort(ctx, cl)
 	}
 	cl.Close()
 }
 
 // abort ends whatever transaction a producer has open. Nobody depends on its success but the readers' patience.
-func abort(ctx context.Context, cl *kgo.Client) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortPatience)
+func (t *Target) abort(ctx context.Context, cl *kgo.Client) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.abortPatience)
 	defer cancel()
 	if cl.AbortBufferedRecords(ctx) == nil {
 		_ = cl.EndTransaction(ctx, kgo.TryAbort) //nolint:errcheck // the next owner ends it, or its timeout
@@ -114,7 +114,7 @@ func (t *Target) abandon(ctx context.Context) error {
 	if cl == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, abortPatience)
+	ctx, cancel := context.WithTimeout(ctx, t.abortPatience)
 	defer cancel()
 	if err := cl.EndTransaction(ctx, kgo.TryAbort); err != nil {
 		t.producer = nil

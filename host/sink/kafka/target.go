@@ -19,6 +19,8 @@ type Target struct {
 	topics []string        // all that may be published to, in order
 	known  map[string]bool // those of them that exist
 
+	abortPatience time.Duration
+
 	query    string
 	base     *kgo.Client // looks, and never produces
 	producer *kgo.Client // nil after an error: what was staged is lost, the id must be taken over again
@@ -118,7 +120,7 @@ func (t *Target) reach() error {
 	if err != nil {
 		return err
 	}
-	if t.base, err = kgo.NewClient(append(opts, kgo.MetadataMinAge(metadataMinAge))...); err != nil {
+	if t.base, err = kgo.NewClient(append(opts, kgo.MetadataMinAge(metadataMinAge), kgo.DisableClientMetrics())...); err != nil {
 		return t.brokerFault("", fmt.Errorf("make a client: %w", err))
 	}
 	return nil
@@ -140,7 +142,7 @@ func (t *Target) Sealed(context.Context, checkpoint.BatchID) error { return nil 
 
 // Close ends an open transaction without effect, so that readers do not wait for its timeout, and the connections.
 func (t *Target) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), abortPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), t.abortPatience)
 	defer cancel()
 	t.drop(ctx)
 	t.partial.close()
