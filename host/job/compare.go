@@ -197,6 +197,9 @@ func (d *differ) sink(path string, a, b *revisionSink) {
 	if !slices.Equal(a.PartitionBy, b.PartitionBy) {
 		d.consent(path+".partitionBy", fmt.Sprintf("the folders change from %v to %v: readers need one layout", a.PartitionBy, b.PartitionBy))
 	}
+	if a.Format == b.Format && !reflect.DeepEqual(a.Kafka, b.Kafka) {
+		d.ok(path+".kafka", "other records fit the sink from now on: maxMessage, topicHeader or its topics change")
+	}
 	if (a.Schema == nil) != (b.Schema == nil) {
 		d.consent(path+".schema", "rows with and without a schema would lie side by side")
 		return

@@ -134,9 +134,10 @@ func describeSink() Field {
 					{Name: "format", Type: TypeEnum, Values: []string{"jsonl"}, Default: "jsonl", Doc: "How a record is printed."},
 				},
 			},
+			describeKafkaSink(),
 		},
 	}
-	f.Fields = append(f.Fields, laterKinds("kafka", "delta", "postgres", "sqlite", "http")...)
+	f.Fields = append(f.Fields, laterKinds("delta", "postgres", "sqlite", "http")...)
 	return f
 }
 

@@ -152,6 +152,7 @@ type Sink struct {
 	Mode   string  // append
 	Files  *FilesSink
 	Stdout *StdoutSink
+	Kafka  *KafkaSink
 }
 
 // FilesSink writes files into a directory with a manifest that readers can trust.

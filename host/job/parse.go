@@ -162,6 +162,8 @@ func buildSink(v *value, f *Field) Sink {
 		s.Files = buildFilesSink(v.at("files"))
 	case "stdout":
 		s.Stdout = &StdoutSink{Format: v.at("stdout").at("format").text}
+	case "kafka":
+		s.Kafka = buildKafkaSink(v.at("kafka"))
 	}
 	return s
 }

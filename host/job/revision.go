@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/wasmill/wasmill/abi"
 )
@@ -110,6 +111,15 @@ type revisionSink struct {
 	Format      string           `json:"format"`
 	Schema      []revisionColumn `json:"schema"`
 	PartitionBy []string         `json:"partitionBy"`
+	Kafka       *revisionTopics  `json:"kafka,omitempty"`
+}
+
+// revisionTopics is what makes a record a misfit of a kafka sink. Names of topics are not stored.
+type revisionTopics struct {
+	MaxMessage  int64  `json:"maxMessage"`
+	TopicHeader string `json:"topicHeader,omitempty"`
+	Optional    bool   `json:"optional,omitempty"` // the header: a record without it has a topic to go to
+	Topics      string `json:"topics,omitempty"`   // sha256 of the names that the header may hold
 }
 
 type revisionColumn struct {
@@ -234,7 +244,23 @@ func reviseSink(s *Sink) revisionSink {
 		}
 	case s.Stdout != nil:
 		r.Format = s.Stdout.Format
+	case s.Kafka != nil:
+		r.Format, r.Kafka = "kafka", reviseTopics(s.Kafka)
 	}
+	return r
+}
+
+func reviseTopics(k *KafkaSink) *revisionTopics {
+	r := &revisionTopics{MaxMessage: k.MaxMessage, TopicHeader: k.TopicHeader}
+	if k.TopicHeader == "" {
+		return r
+	}
+	names := slices.Clone(k.Topics)
+	if r.Optional = k.Topic != ""; r.Optional {
+		names = append(names, k.Topic)
+	}
+	slices.Sort(names)
+	r.Topics = digestOf(slices.Compact(names))
 	return r
 }
 

@@ -24,6 +24,7 @@ func (c *checker) semantics(j *Job, v *value) {
 	for i, s := range spec.at("sinks").items {
 		c.sink(s, &j.Sinks[i])
 	}
+	c.kafkaSinks(j, spec.at("sinks").items)
 	for i := range j.Connections {
 		c.settings(spec.at("connections"), &j.Connections[i])
 	}

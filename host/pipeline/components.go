@@ -2,12 +2,15 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
 	"github.com/wasmill/wasmill/host/sink"
 	filesink "github.com/wasmill/wasmill/host/sink/files"
+	kafkasink "github.com/wasmill/wasmill/host/sink/kafka"
 	"github.com/wasmill/wasmill/host/sink/stdout"
 	"github.com/wasmill/wasmill/host/source"
 	filesource "github.com/wasmill/wasmill/host/source/files"
@@ -74,11 +77,21 @@ func (p *Program) warn(what string) func(error) {
 	return func(err error) { p.env.Log.Warn(what, "error", err) }
 }
 
-// targets builds the job's targets. They open nothing until the engine opens them.
+// targets builds the job's targets, by sink: those that publish to one cluster share one. They open nothing until the
+// engine opens them.
 func (p *Program) targets(j *job.Job) (map[string]sink.Target, error) {
 	out := map[string]sink.Target{}
 	for i := range j.Sinks {
 		s := &j.Sinks[i]
+		if out[s.Name] != nil {
+			continue
+		}
+		if s.Kafka != nil {
+			if err := p.kafkaTarget(j, s.Kafka, out); err != nil {
+				return nil, fmt.Errorf("sink %s: %w", s.Name, err)
+			}
+			continue
+		}
 		t, err := p.target(s)
 		if err != nil {
 			return nil, fmt.Errorf("sink %s: %w", s.Name, err)
@@ -106,6 +119,45 @@ func (p *Program) target(s *job.Sink) (sink.Target, error) {
 		return stdout.New(stdout.Config{Sink: s.Name, Out: p.env.Stdout})
 	}
 	return nil, fmt.Errorf("no kind is set")
+}
+
+// kafkaTarget adds the target of all sinks that publish to the cluster of one of them. The job's check has seen that these
+// ask for the same delivery.
+func (p *Program) kafkaTarget(j *job.Job, one *job.KafkaSink, out map[string]sink.Target) error {
+	conn, err := cluster(j, one.Connection)
+	if err != nil {
+		return err
+	}
+	cfg := kafkasink.Config{
+		Connection: conn, Guarantee: sink.Guarantee(one.Delivery), Compression: kafkasink.Compression(one.Compression),
+		MaxMessage: int32(one.MaxMessage), Clock: p.env.Clock.Now,
+	}
+	for i := range j.Sinks {
+		if k := j.Sinks[i].Kafka; k != nil && k.Connection == one.Connection {
+			cfg.Sinks = append(cfg.Sinks, kafkasink.Sink{Name: j.Sinks[i].Name, Topic: k.Topic, TopicHeader: k.TopicHeader, Topics: k.Topics})
+		}
+	}
+	t, err := kafkasink.New(cfg)
+	if err != nil {
+		return err
+	}
+	for _, s := range cfg.Sinks {
+		out[s.Name] = t
+	}
+	return nil
+}
+
+// distinct lists targets once each, in the order of their ids.
+func distinct(targets map[string]sink.Target) []sink.Target {
+	byID := map[string]sink.Target{}
+	for _, t := range targets {
+		byID[t.ID()] = t
+	}
+	var out []sink.Target
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		out = append(out, byID[id])
+	}
+	return out
 }
 
 func schemaOf(columns []job.Column) (*rows.Schema, error) {

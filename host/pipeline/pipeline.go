@@ -17,6 +17,7 @@ import (
 	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/sandbox"
 	"github.com/wasmill/wasmill/host/sink"
+	kafkasink "github.com/wasmill/wasmill/host/sink/kafka"
 	"github.com/wasmill/wasmill/host/source"
 )
 
@@ -244,7 +245,32 @@ func (pl *Pipeline) open(ctx context.Context) error {
 		Trigger:   engine.Trigger{AvailableNow: p.Job.Trigger.AvailableNow, Interval: p.Job.Trigger.Interval},
 		Retention: retention(p.Job), Workers: p.env.Workers, Events: p.env.Events, Revive: pl.revive,
 	})
+	if err == nil {
+		pl.doubt(ctx)
+	}
 	return err
+}
+
+// doubt reports the settings of clusters that can break what a target promises.
+func (pl *Pipeline) doubt(ctx context.Context) {
+	events := pl.program.env.Events
+	if events == nil || events.Warning == nil {
+		return
+	}
+	for _, t := range distinct(pl.targets) {
+		k, ok := t.(*kafkasink.Target)
+		if !ok {
+			continue
+		}
+		op := "look at the settings of " + t.ID()
+		found, err := k.Warnings(ctx)
+		if err != nil {
+			events.Warning(op, err)
+		}
+		for _, w := range found {
+			events.Warning(op, errors.New(w.String()))
+		}
+	}
 }
 
 // retention is the job's, which is complete: an age of 0 keeps nothing but the newest batches.
@@ -268,7 +294,7 @@ func (pl *Pipeline) Close() error {
 	for _, s := range pl.sources {
 		errs = append(errs, s.Close())
 	}
-	for _, t := range pl.targets {
+	for _, t := range distinct(pl.targets) {
 		errs = append(errs, t.Close())
 	}
 	errs = append(errs, pl.log.Close())

@@ -78,8 +78,8 @@ func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, e
 		}
 	}
 	var found []checkpoint.Finding
-	for i := range p.Job.Sinks {
-		target, ok := targets[p.Job.Sinks[i].Name].(interface {
+	for _, one := range distinct(targets) {
+		target, ok := one.(interface {
 			sink.Target
 			sink.Inspector
 		})
