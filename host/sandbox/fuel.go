@@ -12,7 +12,7 @@ import (
 
 // slice is how much fuel a guest gets at a time. In between it is in the host's code, where Go's garbage collector can
 // stop it: a guest alone would hold the collector up until it returns.
-const slice = 1_000_000
+const slice = 50_000
 
 // costHostCall is what a call of the host costs besides 1 for each byte that it moves.
 const costHostCall = 1000

@@ -14,7 +14,7 @@
 //
 // A guest that runs without end is stopped when its fuel is used up, after the same instruction on every engine. It gets
 // the fuel in slices, and between two of them it is in Go code: so it holds up neither the garbage collector nor a cancelled
-// context for longer than a slice lasts, about a millisecond.
+// context for longer than a slice lasts, some ten microseconds.
 package sandbox
 
 import (
