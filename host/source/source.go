@@ -59,6 +59,13 @@ type Source interface {
 	Close() error
 }
 
+// Notifier is a source that knows when something new has come: the engine then waits for it and does not ask over and over.
+type Notifier interface {
+	// News returns a channel of one place that holds a value when Latest may find more than it did the last time. A value
+	// too many does no harm. It is the same channel for the life of the source.
+	News() <-chan struct{}
+}
+
 // ChangedError says that an input is no longer what the plan pinned: it shrank, vanished, grew inside the planned range
 // or was replaced.
 type ChangedError struct {
