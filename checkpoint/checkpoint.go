@@ -11,6 +11,7 @@
 //	sources/<i>/       what source number i must remember
 //	revisions/         canonical JSON by sha256; modules/ likewise
 //	retained           the oldest batch that is kept; older files are left-overs
+//	spool/<N>-<attempt>  what a batch puts out to targets that forget what they have staged, until it is published
 //	published          the last batch seen published by each target; a check, not the truth
 //	resolutions/       what a user chose for a target that could not publish
 //	repairs/           what `checkpoint repair` has done

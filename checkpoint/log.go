@@ -41,6 +41,8 @@ type Log struct {
 	mine     attempted
 	proven   map[string]bool // revisions and modules known to be durable
 	keep     retention
+	spools   map[BatchID][]string // names of spool files; nil until the directory was looked at
+	spooling bool                 // its directory is there
 }
 
 // attempted is the record that this process tried last to write.

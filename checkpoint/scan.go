@@ -28,6 +28,7 @@ const (
 	modulesDir    = "modules"
 	resolvedDir   = "resolutions"
 	repairsDir    = "repairs"
+	spoolDir      = "spool"
 )
 
 // maxNote bounds what is read of the small files beside the logs.
@@ -138,7 +139,7 @@ func (v *dirView) lookAt(e durable.Info) {
 	case metadataFile:
 		v.hasMetadata = true
 	case ownerFile, lockFile, publishedFile, retainedFile:
-	case offsetsDir, commitsDir, sourcesDir, revisionsDir, modulesDir, resolvedDir, repairsDir:
+	case offsetsDir, commitsDir, sourcesDir, revisionsDir, modulesDir, resolvedDir, repairsDir, spoolDir:
 		wantDir = true
 	default:
 		return
