@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/.." && pwd)
 lang=${1:-all}
 out=${2:-$here}
-all='clean f1'
+all='clean convert f1'
 
 missing() {
 	echo "build.sh: $1 is missing: $2" >&2
@@ -52,8 +52,16 @@ build_rust() {
 	)
 	for t in $all; do
 		mkdir -p "$out/$t"
-		cp "$target/wasm32-unknown-unknown/release/$t.wasm" "$out/$t/$t.wasm"
+		cp "$target/wasm32-unknown-unknown/release/$t.wasm" "$out/$t/$(rust_module "$t")"
 	done
+}
+
+# rust_module is the name of a module from Rust. A job that takes either language by a variable has to name both.
+rust_module() {
+	case $1 in
+	convert) echo convert-rust.wasm ;;
+	*) echo "$1.wasm" ;;
+	esac
 }
 
 # copy brings a crate into the workspace: its manifests, words and sources.

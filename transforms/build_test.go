@@ -17,7 +17,7 @@ const (
 )
 
 // transformsBuilt are the transforms that build.sh builds.
-var transformsBuilt = []string{"clean", "f1"}
+var transformsBuilt = []string{"clean", "convert", "f1"}
 
 func TestGoSourcesBuildToTheCommittedModules(t *testing.T) {
 	if runtime.Version() != builtByGo {
