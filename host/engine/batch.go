@@ -154,12 +154,20 @@ func (e *Engine) runBatch(ctx context.Context, b *batch) error {
 	}
 }
 
-// stageBatch hands the rows to the targets, what survives a crash first. A target without records is not called.
+// stageBatch hands the rows to the targets, what survives a crash first, and spools what will not. A target without
+// records is not called.
 func (e *Engine) stageBatch(ctx context.Context, b *batch) error {
+	spooled := len(b.out.spool) == 0
 	for _, t := range e.inOrder(volatileTarget) {
 		out, ok := e.outputFor(t, b.out, b.plan, b.attempt)
 		if !ok {
 			continue
+		}
+		if !spooled && t.Traits().Volatile {
+			if err := e.cfg.Log.PutSpool(ctx, b.plan.Batch, b.attempt, b.out.digest, b.out.spool); err != nil {
+				return err
+			}
+			spooled = true
 		}
 		staged, err := t.Stage(ctx, out)
 		if err != nil {
@@ -255,6 +263,7 @@ func (e *Engine) sealBatch(ctx context.Context, b *batch) error {
 	for _, t := range e.targets {
 		e.cfg.Events.warning("tidy target "+t.ID(), t.Sealed(ctx, b.plan.Batch))
 	}
+	e.cfg.Events.warning("remove what was spooled", e.cfg.Log.DropSpool(ctx, b.plan.Batch))
 	e.cfg.Events.warning("apply retention", e.cfg.Log.Retain(ctx, b.plan.Batch, e.cfg.Retention))
 	e.cfg.Events.batch(e.stats(b))
 	return nil

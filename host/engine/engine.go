@@ -40,6 +40,11 @@ type Log interface {
 	// Published returns that note, as far as there is one.
 	Published(ctx context.Context) (map[string]checkpoint.PublishedMark, error)
 	Retain(ctx context.Context, upTo checkpoint.BatchID, p checkpoint.Policy) error
+	// PutSpool keeps what a batch puts out durably, for the attempt that is about to be decided. Spool returns it, nil when
+	// nothing was kept. DropSpool gives up what was kept for batches up to one.
+	PutSpool(ctx context.Context, id checkpoint.BatchID, attempt, digest string, parts []checkpoint.Spooled) error
+	Spool(ctx context.Context, d *checkpoint.Decision) ([]checkpoint.Spooled, error)
+	DropSpool(ctx context.Context, upTo checkpoint.BatchID) error
 }
 
 // Config is a job, ready to run.
@@ -54,6 +59,7 @@ type Config struct {
 	Errors     ErrorPolicy
 	Trigger    Trigger
 	Retention  checkpoint.Policy
+	Spool      SpoolPolicy
 	Workers    int // lanes that run at a time; 0 means one a processor
 	Events     *Events
 	// Host is who runs the batches. It is noted in decisions, for people and for the errors of a replay, and changes nothing.
@@ -91,7 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.Graph.check(); err != nil {
 		return nil, err
 	}
-	r, err := newRunner(cfg.Graph, cfg.Errors, cfg.Workers)
+	r, err := newRunner(cfg.Graph, cfg.Errors, cfg.Workers, cfg.Spool.sinks(cfg.Graph))
 	if err != nil {
 		return nil, err
 	}

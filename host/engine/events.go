@@ -71,7 +71,7 @@ type SinkStats struct {
 type Recovery struct {
 	Batch  checkpoint.BatchID
 	Target string // "" when it concerns the batch
-	Rung   string // none, done, published, rerun, undecided, skipped, forced
+	Rung   string // none, done, published, spool, rerun, undecided, skipped, forced
 	Detail string
 }
 

@@ -31,6 +31,7 @@ type sinkLane struct {
 	locate  []*abi.Locator
 	fields  []abi.Field
 	misfits letters
+	spool   *tape // nil: what was staged outlives the process, or can be made again
 }
 
 func newLane(r *runner, index int) (*lane, error) {
@@ -120,6 +121,9 @@ func (l *lane) reset() {
 func (s *sinkLane) reset() {
 	s.lane.Reset()
 	s.digest.Reset()
+	if s.spool != nil {
+		s.spool.reset()
+	}
 }
 
 // run drives one batch through the lane: stages in order, then the sinks that read buffers, then the dead letters.
@@ -164,17 +168,25 @@ func (l *lane) fillSink(ctx context.Context, b *batchRun, s *sinkLane) error {
 func (l *lane) append(s *sinkLane, r *abi.Record) (*sink.Misfit, error) {
 	err := s.lane.Append(r)
 	if err == nil {
-		s.digest.Add(r)
-		if l.r.tee != nil {
-			return nil, l.r.tee.Record(s.node.Name, l.index, r)
-		}
-		return nil, nil
+		return nil, l.taken(s, r)
 	}
 	var misfit *sink.Misfit
 	if errors.As(err, &misfit) {
 		return misfit, nil
 	}
 	return nil, fmt.Errorf("sink %s: take a record: %w", s.node.Name, err)
+}
+
+// taken counts a record in that a sink's lane has taken.
+func (l *lane) taken(s *sinkLane, r *abi.Record) error {
+	s.digest.Add(r)
+	if s.spool != nil {
+		s.spool.add(r)
+	}
+	if l.r.tee != nil {
+		return l.r.tee.Record(s.node.Name, l.index, r)
+	}
+	return nil
 }
 
 // misfitLetter says why a record does not fit a sink.
@@ -228,11 +240,7 @@ func (l *lane) fillLetter(b *batchRun, lt *letter) error {
 	if err := dead.lane.Append(r); err != nil {
 		return fmt.Errorf("sink %s: take a dead letter: %w", dead.node.Name, err)
 	}
-	dead.digest.Add(r)
-	if l.r.tee != nil {
-		return l.r.tee.Record(dead.node.Name, l.index, r)
-	}
-	return nil
+	return l.taken(dead, r)
 }
 
 func (l *lane) allLetters() []*letters {

@@ -147,6 +147,7 @@ func (e *Engine) settle(ctx context.Context, b *batch, pubs map[string]sink.Publ
 	}
 	if len(pending) == 0 {
 		e.plan, e.last = b.plan, b.decision
+		e.cfg.Events.warning("remove what was spooled", e.cfg.Log.DropSpool(ctx, b.plan.Batch))
 		e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Rung: "done", Detail: "published everywhere"})
 		return nil
 	}
@@ -165,46 +166,60 @@ func (e *Engine) settle(ctx context.Context, b *batch, pubs map[string]sink.Publ
 // ladder publishes a decided batch on the pending targets:
 //
 //	(a) what is staged
-//	(b) what a spool kept: the place for it is here, before anything runs again
+//	(b) what a spool kept
 //	(c) the batch run again, if all digests are equal
 //	(d) un-decide, if nobody can have seen it
 //	(e) stop, and let a person choose
 //
-// undecided tells that (d) was taken and the batch must run again.
+// Where something is lost, (b) and (c) are tried before (a) publishes the rest: until the first target has the batch it can
+// still be taken back as a whole. undecided tells that (d) was taken and the batch must run again.
 func (e *Engine) ladder(ctx context.Context, b *batch, pending []sink.Target) (undecided bool, err error) {
-	lost, err := e.publishStaged(ctx, b, pending)
-	if err != nil || len(lost) == 0 {
-		return false, err
-	}
-	out, why := e.rerun(ctx, b)
-	if why != nil && ctx.Err() != nil {
-		return false, why
-	}
-	force, err := e.forced(ctx, b, lost)
-	if err != nil {
-		return false, err
-	}
-	if out != nil && (why == nil || force) {
-		return false, e.publishAgain(ctx, b, out, lost, why)
-	}
-	if len(lost) == e.called(b) && !e.anyMayRepeat(b) {
-		if err := e.cfg.Log.Supersede(ctx, b.plan.Batch, checkpoint.Undone); err != nil {
-			return false, err
-		}
-		e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Rung: "undecided", Detail: why.Error()})
-		return true, nil
-	}
-	return false, unresolved(b.plan.Batch, lost, why, out != nil)
-}
-
-// publishStaged is rung (a). It returns the targets whose staged output is gone.
-func (e *Engine) publishStaged(ctx context.Context, b *batch, pending []sink.Target) (lost []sink.Target, err error) {
-	n := b.decision.Batch
+	var staged, lost []sink.Target
 	for _, t := range pending {
 		if t.Traits().Volatile {
 			lost = append(lost, t)
-			continue
+		} else {
+			staged = append(staged, t)
 		}
+	}
+	seen := len(pending) < e.called(b) || e.anyMayRepeat(b)
+	r := &rescue{e: e, b: b}
+	for {
+		stuck, err := r.find(ctx, lost)
+		if err != nil {
+			return false, err
+		}
+		if len(stuck) > 0 {
+			return e.stuck(ctx, r, stuck, seen)
+		}
+		if len(staged) == 0 {
+			return false, r.publish(ctx, lost)
+		}
+		gone, err := e.publishStaged(ctx, b, staged)
+		if err != nil {
+			return false, err
+		}
+		seen = seen || len(gone) < len(staged)
+		staged, lost = nil, append(gone, lost...) // what may come twice stays last
+	}
+}
+
+// stuck takes rung (d) or (e).
+func (e *Engine) stuck(ctx context.Context, r *rescue, lost []sink.Target, seen bool) (undecided bool, err error) {
+	n := r.b.plan.Batch
+	if seen {
+		return false, unresolved(n, lost, r.why, r.out != nil)
+	}
+	if err := e.cfg.Log.Supersede(ctx, n, checkpoint.Undone); err != nil {
+		return false, err
+	}
+	e.cfg.Events.recovered(Recovery{Batch: n, Rung: "undecided", Detail: r.why.Error()})
+	return true, nil
+}
+
+// publishStaged is rung (a). It returns the targets whose staged output is gone.
+func (e *Engine) publishStaged(ctx context.Context, b *batch, staged []sink.Target) (lost []sink.Target, err error) {
+	for _, t := range staged {
 		err = e.publishTo(ctx, t, b.decision, b.decision.Targets[t.ID()].Staged)
 		if errors.Is(err, sink.ErrLost) {
 			lost = append(lost, t)
@@ -213,7 +228,7 @@ func (e *Engine) publishStaged(ctx context.Context, b *batch, pending []sink.Tar
 		if err != nil {
 			return nil, err
 		}
-		e.cfg.Events.recovered(Recovery{Batch: n, Target: t.ID(), Rung: "published", Detail: "what was staged"})
+		e.cfg.Events.recovered(Recovery{Batch: b.decision.Batch, Target: t.ID(), Rung: "published", Detail: "what was staged"})
 	}
 	return lost, nil
 }
@@ -237,7 +252,7 @@ func (e *Engine) rerun(ctx context.Context, b *batch) (*outcome, error) {
 			return nil, fmt.Errorf("bring back revision %.12s: %w", d.Revision, err)
 		}
 		changes = was.Changes
-		if r, err = newRunner(was.Graph, was.Errors, e.cfg.Workers); err != nil {
+		if r, err = newRunner(was.Graph, was.Errors, e.cfg.Workers, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -247,29 +262,6 @@ func (e *Engine) rerun(ctx context.Context, b *batch) (*outcome, error) {
 		return nil, fmt.Errorf("run batch %d again: %w", d.Batch, err)
 	}
 	return o, Compare(&past, o.replayed(), e.cfg.Host, changes)
-}
-
-// publishAgain is the second half of rung (c). what the targets stage now carries the digest of the decision.
-func (e *Engine) publishAgain(ctx context.Context, b *batch, out *outcome, lost []sink.Target, differs error) error {
-	rung := "rerun"
-	if differs != nil {
-		rung = "forced"
-	}
-	out.digest = b.decision.Digest
-	for _, t := range lost {
-		// Also when a forced re-run has nothing for it: its marker must say that it has the batch.
-		o, _ := e.outputFor(t, out, b.plan, b.attempt)
-		staged, err := t.Stage(ctx, o)
-		if err != nil {
-			return fmt.Errorf("target %s: stage again: %w", t.ID(), err)
-		}
-		if err := e.publishTo(ctx, t, b.decision, staged); err != nil {
-			return err
-		}
-		e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Target: t.ID(), Rung: rung, Detail: "run again"})
-	}
-	b.out = out
-	return nil
 }
 
 // forced reports whether a person said to publish the re-run on every lost target although it differs.

@@ -51,7 +51,7 @@ func Replay(ctx context.Context, g *Graph, policy ErrorPolicy, revision string, 
 	if tee != nil {
 		workers = 1
 	}
-	r, err := newRunner(g, policy, workers)
+	r, err := newRunner(g, policy, workers, nil)
 	if err != nil {
 		return nil, err
 	}

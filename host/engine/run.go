@@ -28,6 +28,8 @@ type outcome struct {
 	sinks   [][]sink.Lane // by sink, in lane and entry order; only lanes with rows
 	stages  []StageStats  // in the order of the graph
 	stats   runStats
+	// spool is what goes to a spool file, in the order of sinks and lanes; it lies in the lanes' memory.
+	spool []checkpoint.Spooled
 }
 
 type runStats struct {
@@ -47,7 +49,8 @@ type runner struct {
 	lanes []*lane
 }
 
-func newRunner(g *Graph, policy ErrorPolicy, workers int) (*runner, error) {
+// newRunner makes a runner. spooled says by sink whether its records are kept for a spool file; nil means none.
+func newRunner(g *Graph, policy ErrorPolicy, workers int, spooled []bool) (*runner, error) {
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
@@ -58,6 +61,11 @@ func newRunner(g *Graph, policy ErrorPolicy, workers int) (*runner, error) {
 			return nil, err
 		}
 		r.lanes = append(r.lanes, l)
+		for s, keep := range spooled {
+			if keep {
+				l.sinks[s].spool = &tape{}
+			}
+		}
 	}
 	return r, nil
 }
@@ -184,6 +192,9 @@ func (r *runner) collect(b *batchRun) (*outcome, error) {
 		for _, l := range r.lanes {
 			if l.sinks[i].lane.Rows() > 0 {
 				o.sinks[i] = append(o.sinks[i], l.sinks[i].lane)
+			}
+			if t := l.sinks[i].spool; t != nil && t.count > 0 {
+				o.spool = append(o.spool, checkpoint.Spooled{Sink: r.g.Sinks[i].Name, Lane: uint32(l.index), Records: int64(t.count), Data: t.blocks})
 			}
 		}
 		o.outputs[r.g.Sinks[i].Name] = combine(len(r.lanes), func(l int) *abi.RecordDigest { return &r.lanes[l].sinks[i].digest })

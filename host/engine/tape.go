@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/wasmill/wasmill/abi"
 )
@@ -9,15 +10,16 @@ import (
 // tape keeps copies of records for reading them again in order, in little more memory than their bytes: what waits
 // between stages is many records, and an abi.Record is larger than most of them. Its memory is used again after reset.
 //
-// A record is: u8 flags, i64 event time, i32 key length, i32 value length, u16 header count, the key, the value, then for
-// each header u32 name length, i32 value length, name, value; -1 for null. A record does not cross a block.
+// A record is: u8 flags, i64 event time, i32 key length, i32 value length, u16 header count, u16 port, the key, the value,
+// then for each header u32 name length, i32 value length, name, value; -1 for null. A record does not cross a block. Spool
+// files hold records in this form: a change of it is a new version of theirs.
 type tape struct {
 	blocks [][]byte
 	block  int // index of the block being filled
 	count  int
 }
 
-const tapeHead = 1 + 8 + 4 + 4 + 2
+const tapeHead = 1 + 8 + 4 + 4 + 2 + 2
 
 func (t *tape) reset() {
 	for i := range t.blocks {
@@ -26,7 +28,7 @@ func (t *tape) reset() {
 	t.block, t.count = 0, 0
 }
 
-// add appends a copy of r: its flags that travel, event time, key, value and headers.
+// add appends a copy of r: its flags that travel, event time, port, key, value and headers.
 func (t *tape) add(r *abi.Record) {
 	size := tapeHead + len(r.Key) + len(r.Value)
 	for i := range r.Headers {
@@ -39,6 +41,7 @@ func (t *tape) add(r *abi.Record) {
 	b = le.AppendUint32(b, nullable(r.Key))
 	b = le.AppendUint32(b, nullable(r.Value))
 	b = le.AppendUint16(b, uint16(len(r.Headers)))
+	b = le.AppendUint16(b, r.Port)
 	b = append(append(b, r.Key...), r.Value...)
 	for i := range r.Headers {
 		h := &r.Headers[i]
@@ -61,9 +64,12 @@ func (t *tape) room(size int) []byte {
 	return t.blocks[t.block]
 }
 
+// null is the length of what is not there.
+const null = 0xffffffff
+
 func nullable(p []byte) uint32 {
 	if p == nil {
-		return 0xffffffff
+		return null
 	}
 	return uint32(len(p))
 }
@@ -85,10 +91,54 @@ func (t *tape) each(f func(i int, r *abi.Record) error) error {
 	return nil
 }
 
-// readTape decodes one record and returns what follows it. The tape was written by add, so lengths are right.
+// tapeOf makes a tape of what a file holds. It fails when a length points beyond the end.
+func tapeOf(data []byte) (*tape, error) {
+	le := binary.LittleEndian
+	t := &tape{blocks: [][]byte{data}}
+	for b := data; len(b) > 0; t.count++ {
+		if len(b) < tapeHead {
+			return nil, errTapeShort
+		}
+		key, value, count := le.Uint32(b[9:]), le.Uint32(b[13:]), le.Uint16(b[17:])
+		b = b[tapeHead:]
+		var ok bool
+		for _, n := range []uint32{key, value} {
+			if b, ok = skipBytes(b, n); !ok {
+				return nil, errTapeShort
+			}
+		}
+		for range count {
+			if len(b) < 8 {
+				return nil, errTapeShort
+			}
+			name, size := le.Uint32(b), le.Uint32(b[4:])
+			if b, ok = skipBytes(b[8:], name); !ok {
+				return nil, errTapeShort
+			}
+			if b, ok = skipBytes(b, size); !ok {
+				return nil, errTapeShort
+			}
+		}
+	}
+	return t, nil
+}
+
+var errTapeShort = errors.New("a record ends too early")
+
+func skipBytes(b []byte, n uint32) (rest []byte, ok bool) {
+	switch {
+	case n == null:
+		return b, true
+	case uint64(n) > uint64(len(b)):
+		return nil, false
+	}
+	return b[n:], true
+}
+
+// readTape decodes one record and returns what follows it. Lengths are right: add wrote the tape, or tapeOf read it.
 func readTape(b []byte, r *abi.Record, headers []abi.Header) ([]byte, []abi.Header) {
 	le := binary.LittleEndian
-	*r = abi.Record{Flags: b[0], EventTime: int64(le.Uint64(b[1:])), Index: abi.NoIndex}
+	*r = abi.Record{Flags: b[0], EventTime: int64(le.Uint64(b[1:])), Port: le.Uint16(b[19:]), Index: abi.NoIndex}
 	key, value, count := le.Uint32(b[9:]), le.Uint32(b[13:]), le.Uint16(b[17:])
 	b = b[tapeHead:]
 	r.Key, b = takeBytes(b, key)
@@ -107,7 +157,7 @@ func readTape(b []byte, r *abi.Record, headers []abi.Header) ([]byte, []abi.Head
 }
 
 func takeBytes(b []byte, n uint32) (p, rest []byte) {
-	if n == 0xffffffff {
+	if n == null {
 		return nil, b
 	}
 	return b[:n:n], b[n:]

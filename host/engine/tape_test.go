@@ -34,6 +34,7 @@ func TestTapeGivesBackWhatItTook(t *testing.T) {
 			if rapid.Bool().Draw(t, "timed") {
 				r.Flags, r.EventTime = abi.FlagEventTime, rapid.Int64().Draw(t, "time")
 			}
+			r.Port = rapid.Uint16().Draw(t, "port")
 			for range rapid.IntRange(0, 3).Draw(t, "headers") {
 				r.Headers = append(r.Headers, abi.Header{Name: append([]byte{}, drawBytes(t, "name")...), Value: drawBytes(t, "header")})
 			}

@@ -33,7 +33,7 @@ func (v *Verify) runner(cfg *Config) (*runner, error) {
 	if err := v.Graph.check(); err != nil {
 		return nil, err
 	}
-	return newRunner(v.Graph, cfg.Errors, cfg.Workers)
+	return newRunner(v.Graph, cfg.Errors, cfg.Workers, nil)
 }
 
 // Picks reports whether a batch is verified. Its number alone decides, so a batch that runs again is picked again.

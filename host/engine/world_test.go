@@ -42,14 +42,18 @@ type world struct {
 	batch    int64
 	workers  int
 	skipLost bool
-	in2      *sim.Input // a second source "other", read by the same stage
-	noSide   bool
-	guest    func(sandbox.Lane) sim.Guest // nil: sim.Words
-	events   *engine.Events
-	attempts int
-	revive   func(context.Context, string) (*engine.Revived, error)
-	verify   func(p *sim.Process) *engine.Verify // nil: nothing is verified
-	host     checkpoint.Host
+	spool    engine.SpoolPolicy
+	// mutateSpool changes what is about to be spooled.
+	mutateSpool func([]checkpoint.Spooled)
+	alone       bool       // the sink "main" is the only one
+	in2         *sim.Input // a second source "other", read by the same stage
+	noSide      bool
+	guest       func(sandbox.Lane) sim.Guest // nil: sim.Words
+	events      *engine.Events
+	attempts    int
+	revive      func(context.Context, string) (*engine.Revived, error)
+	verify      func(p *sim.Process) *engine.Verify // nil: nothing is verified
+	host        checkpoint.Host
 }
 
 func newWorld(t *testing.T) *world {
@@ -93,6 +97,10 @@ func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
 		g.Stages[0].Inputs = append(g.Stages[0].Inputs, engine.FromSource(1))
 	}
 	dead := 2
+	if w.alone {
+		g.Sinks = g.Sinks[:1]
+		return g, engine.ErrorPolicy{Policy: w.policy}
+	}
 	if w.noSide {
 		g.Sinks, dead = slices.Delete(g.Sinks, 1, 2), 1
 	}
@@ -118,14 +126,27 @@ func (w *world) run(p *sim.Process) error {
 		verify = w.verify(p)
 	}
 	e, err := engine.Open(ctx, engine.Config{
-		Host: w.host, Verify: verify, Job: "sim", Graph: g, Revision: w.revision, Log: log, Clock: w.clock, Errors: policy, Workers: w.workers,
+		Host: w.host, Verify: verify, Job: "sim", Graph: g, Revision: w.revision, Log: spoolChanger{log, w.mutateSpool}, Clock: w.clock, Errors: policy, Workers: w.workers,
 		NewAttempt: func() string { w.attempts++; return fmt.Sprintf("%08x", w.attempts) },
-		Trigger:    engine.Trigger{AvailableNow: true}, Events: w.events, Retention: checkpoint.DefaultPolicy(), Revive: w.revive,
+		Trigger:    engine.Trigger{AvailableNow: true}, Events: w.events, Spool: w.spool, Retention: checkpoint.DefaultPolicy(), Revive: w.revive,
 	})
 	if err != nil {
 		return err
 	}
 	return e.Run(ctx, nil)
+}
+
+// spoolChanger changes what is spooled.
+type spoolChanger struct {
+	engine.Log
+	change func([]checkpoint.Spooled)
+}
+
+func (s spoolChanger) PutSpool(ctx context.Context, id checkpoint.BatchID, attempt, digest string, parts []checkpoint.Spooled) error {
+	if s.change != nil {
+		s.change(parts)
+	}
+	return s.Log.PutSpool(ctx, id, attempt, digest, parts)
 }
 
 // mustRun runs a healthy process to the end.
