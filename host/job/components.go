@@ -60,6 +60,11 @@ func describeSpec() Field {
 			{Name: "sinks", Type: TypeList, Elem: &sink, Required: true, Min: 1, Max: 64, Doc: "The outputs."},
 			describeErrors(),
 			describeRetention(),
+			{
+				Name: "spool", Type: TypeEnum, Values: []string{SpoolAuto, SpoolAlways, SpoolNever}, Default: SpoolAuto,
+				Doc: "Whether what a batch publishes to Kafka and other targets that forget it in a crash is kept in the checkpoint until it is published: " +
+					"it can then be published also when its input is gone. auto: in jobs that publish to more than one target.",
+			},
 			describeConnections(),
 		},
 	}

@@ -21,10 +21,18 @@ type Job struct {
 	Sinks       []Sink
 	Errors      ErrorPolicy
 	Retention   Retention
+	Spool       string // auto, always, never
 	Connections []Connection
 
 	places map[string]Pos
 }
+
+// When output is kept in the checkpoint until it is published.
+const (
+	SpoolAuto   = "auto"
+	SpoolAlways = "always"
+	SpoolNever  = "never"
+)
 
 // Pos is a place in a job file; lines and columns count from 1. The zero Pos is no place.
 type Pos struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // KafkaSink publishes to topics of a cluster. All of a job that name one connection publish in one transaction.
@@ -17,6 +18,8 @@ type KafkaSink struct {
 	Compression string // lz4, zstd, none
 	Delivery    string // exactly-once, at-least-once
 	MaxMessage  int64  // bytes of a record, as Kafka counts them
+	// TransactionTimeout is after what time the brokers end a transaction that was left open.
+	TransactionTimeout time.Duration
 }
 
 func describeKafkaSink() Field {
@@ -50,6 +53,11 @@ func describeKafkaSink() Field {
 				Doc: "Most bytes of a record, with what Kafka adds; the topics' max.message.bytes must not be less. A record above it does not fit " +
 					"the sink: see errors. The same for all sinks of a connection.",
 			},
+			{
+				Name: "transactionTimeout", Type: TypeDuration, Default: "60s", Min: 2 * second, Max: hour, Example: "60s",
+				Doc: "After what time the brokers end a transaction that was left open, until when readers of committed records wait. " +
+					"Longer than a batch takes to publish, and at most the brokers' transaction.max.timeout.ms. The same for all sinks of a connection.",
+			},
 		},
 	}
 }
@@ -59,6 +67,7 @@ func buildKafkaSink(v *value) *KafkaSink {
 		Connection: v.at("connection").text, Topic: v.at("topic").text,
 		TopicHeader: v.at("topicHeader").text, Topics: v.at("topics").texts(),
 		Compression: v.at("compression").text, Delivery: v.at("delivery").text, MaxMessage: v.at("maxMessage").num,
+		TransactionTimeout: milliseconds(v.at("transactionTimeout").num),
 	}
 }
 
@@ -126,6 +135,7 @@ func (c *checker) agree(v *value, k *KafkaSink, other *Sink) {
 		{"compression", k.Compression == other.Kafka.Compression},
 		{"delivery", k.Delivery == other.Kafka.Delivery},
 		{"maxMessage", k.MaxMessage == other.Kafka.MaxMessage},
+		{"transactionTimeout", k.TransactionTimeout == other.Kafka.TransactionTimeout},
 	} {
 		if !s.same && !v.at(s.name).bad {
 			odd = append(odd, s.name)

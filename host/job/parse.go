@@ -47,6 +47,7 @@ func (c *checker) build(v *value, f *Field) *Job {
 			DeadLetters: spec.at("errors").at("deadLetters").text,
 			Max:         spec.at("errors").at("max").num,
 		},
+		Spool: spec.at("spool").text,
 		Retention: Retention{
 			Batches: spec.at("retention").at("batches").num,
 			Age:     milliseconds(spec.at("retention").at("age").num),

@@ -243,7 +243,7 @@ func (pl *Pipeline) open(ctx context.Context) error {
 		Job: p.Job.Name, Graph: g, Revision: p.Revision, Log: pl.log, Clock: p.env.Clock, NewAttempt: p.env.Unique,
 		Errors:    policy,
 		Trigger:   engine.Trigger{AvailableNow: p.Job.Trigger.AvailableNow, Interval: p.Job.Trigger.Interval},
-		Retention: retention(p.Job), Workers: p.env.Workers, Events: p.env.Events, Revive: pl.revive,
+		Retention: retention(p.Job), Spool: engine.SpoolPolicy(p.Job.Spool), Workers: p.env.Workers, Events: p.env.Events, Revive: pl.revive,
 	})
 	if err == nil {
 		pl.doubt(ctx)
