@@ -41,9 +41,23 @@ type Config struct {
 	// DialTimeout and RequestTimeout: 0 means the defaults.
 	DialTimeout    Duration `json:"dialTimeout,omitempty"`
 	RequestTimeout Duration `json:"requestTimeout,omitempty"`
+	// Use says what is done with the topics, for the words about an ACL that is missing.
+	Use Use `json:"-"`
+	// Warn takes one word when a broker cannot be reached any more, so that nobody looks at a silent program while requests
+	// are tried again; nil takes none. It must be safe for use from several goroutines.
+	Warn func(error) `json:"-"`
 	// Dial opens a TCP connection; nil means the net package's. TLS is laid over what it returns.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 }
+
+// Use is what is done with the topics of a cluster.
+type Use string
+
+// The uses.
+const (
+	Reads  Use = "read"  // of a source
+	Writes Use = "write" // of a sink
+)
 
 // Duration is a time.Duration that is text such as "10s" in JSON.
 type Duration time.Duration
@@ -149,7 +163,7 @@ func (c *Config) Options() ([]kgo.Opt, error) {
 	if id == "" {
 		id = defaultClientID
 	}
-	dial, err := c.dialer()
+	dial, err := c.dialer(&reach{warn: c.Warn, name: c.Name})
 	if err != nil {
 		return nil, configFault(c.Name, "tls: "+err.Error())
 	}

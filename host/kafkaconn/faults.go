@@ -39,7 +39,7 @@ func (c *Config) Fault(place string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	code, way := c.classify(err)
+	code, way := c.classify(place, err)
 	at := "connection " + c.Name
 	if place != "" {
 		at += ", " + place
@@ -47,20 +47,63 @@ func (c *Config) Fault(place string, err error) error {
 	return fault.New(code, at, err, way)
 }
 
-func (c *Config) classify(err error) (code, way string) {
+func (c *Config) classify(place string, err error) (code, way string) {
 	switch {
 	case isAny(err, denied):
-		return CodeDenied, "give the job's user the ACL that is missing on the cluster"
+		return CodeDenied, c.wayOfACL(place, err)
 	case isTLS(err):
-		return CodeTLS, "see that `tls` of the connection fits the brokers: on for a TLS listener, `ca` and `serverName` of its certificate"
+		return c.tlsFault(err)
 	case isAuth(err):
-		return CodeAuth, "see that mechanism, user and password (or token) of the connection's `sasl` are those of the cluster"
+		return CodeAuth, c.wayOfAuth(err)
 	case isVersion(err):
 		return CodeVersion, "use brokers of Kafka 2.5 or later"
 	case errors.As(err, new(*kerr.Error)):
 		return CodeBroker, "look into the brokers' logs; the job goes on when it is started again"
 	}
 	return CodeUnreachable, "see that the brokers run and that their advertised addresses can be reached from here; the job goes on when it is started again"
+}
+
+// tlsFault tells apart what can be wrong with TLS. A broker that hangs up without a word does so for want of TLS or of SASL,
+// and only the client knows which of them it has offered.
+func (c *Config) tlsFault(err error) (code, way string) {
+	switch {
+	case errors.Is(err, errWantsTLS):
+		return CodeTLS, "give the connection `tls: {}`, with `ca` when the brokers' certificate is not signed by an authority that the system knows; or take the port of a plain listener"
+	case errors.Is(err, errNoKafka):
+		return CodeTLS, "see that `brokers` names the port of Kafka's own protocol"
+	case errors.As(err, new(*kgo.ErrFirstReadEOF)) && c.TLS != nil && c.SASL == nil:
+		return CodeAuth, "give the connection the `sasl` that the listener asks for; or take `tls` out if the listener speaks plain text"
+	case errors.As(err, new(*kgo.ErrFirstReadEOF)) && c.TLS != nil:
+		return CodeTLS, "take `tls` out of the connection, or take the port of a TLS listener; the broker did not answer in TLS"
+	case errors.As(err, new(*kgo.ErrFirstReadEOF)) && c.SASL == nil:
+		return CodeAuth, "give the connection the `sasl`, or the `tls`, that the listener asks for"
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return CodeTLS, "put the certificate of the authority that signed the brokers' into `ca` of the connection's `tls`: ca: \"${file:ca.pem}\""
+	case errors.As(err, new(x509.HostnameError)):
+		return CodeTLS, "name the brokers as their certificate does, or give that name as `serverName` of the connection's `tls`"
+	case expired(err):
+		return CodeTLS, "renew the brokers' certificate; if it is good, set the clock of this machine"
+	case errors.As(err, new(tls.AlertError)):
+		return CodeTLS, "the broker refuses this client: give `cert` and `key` of the connection's `tls` when it asks for a certificate, signed by an authority that it knows"
+	}
+	return CodeTLS, "see that `tls` of the connection fits the brokers: on for a TLS listener, `ca` and `serverName` of its certificate"
+}
+
+func expired(err error) bool {
+	var bad x509.CertificateInvalidError
+	return errors.As(err, &bad) && bad.Reason == x509.Expired
+}
+
+func (c *Config) wayOfAuth(err error) string {
+	switch {
+	case errors.As(err, new(*tokenError)):
+		return "see that `tokenUrl`, `clientId` and `clientSecret` of the connection's `sasl` are those of the token endpoint"
+	case errors.Is(err, kerr.UnsupportedSaslMechanism):
+		return "set `mechanism` of the connection's `sasl` to one that the listener has"
+	case errors.Is(err, kerr.IllegalSaslState):
+		return "take `sasl` out of the connection, or take the port of a listener with SASL"
+	}
+	return "see that mechanism, user and password (or token) of the connection's `sasl` are those of the cluster"
 }
 
 func isAny(err error, list []error) bool {

@@ -48,8 +48,8 @@ type handshakeError struct{ err error }
 func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// dialer opens connections to brokers, with TLS when it is set.
-func (c *Config) dialer() (func(context.Context, string, string) (net.Conn, error), error) {
+// dialer opens connections to brokers, with TLS when it is set, and keeps a record of them.
+func (c *Config) dialer(r *reach) (func(context.Context, string, string) (net.Conn, error), error) {
 	dial := c.Dial
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
@@ -66,12 +66,54 @@ func (c *Config) dialer() (func(context.Context, string, string) (net.Conn, erro
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		conn, err := dial(ctx, network, address)
-		if err != nil || conf == nil {
-			return conn, err
+		switch {
+		case err != nil:
+			r.failed(ctx, address, err)
+			return nil, err
+		case conf == nil:
+			conn = &plainConn{Conn: conn}
+		default:
+			if conn, err = handshake(ctx, conn, conf, address); err != nil {
+				return nil, err
+			}
 		}
-		return handshake(ctx, conn, conf, address)
+		r.made(address)
+		return conn, nil
 	}, nil
 }
+
+// errWantsTLS and errNoKafka are what a broker's first bytes give away to a client that speaks plain text.
+var (
+	errWantsTLS = &handshakeError{errors.New("the broker answers with TLS, and the connection has no `tls`")}
+	errNoKafka  = &handshakeError{errors.New("what answers speaks HTTP, and not the protocol of Kafka")}
+)
+
+// plainConn looks at the first bytes that a broker sends: those of a TLS alert (RFC 8446 5.1) would be taken for a length
+// of 350 MB, and asked for again without end.
+type plainConn struct {
+	net.Conn
+	looked bool
+}
+
+func (p *plainConn) Read(b []byte) (int, error) {
+	n, err := p.Conn.Read(b)
+	if p.looked || n == 0 {
+		return n, err
+	}
+	p.looked = true
+	switch {
+	case n >= 2 && b[0] == tlsAlert && b[1] == tlsMajor:
+		return 0, errWantsTLS
+	case n >= 4 && string(b[:4]) == "HTTP":
+		return 0, errNoKafka
+	}
+	return n, err
+}
+
+const (
+	tlsAlert = 0x15
+	tlsMajor = 0x03
+)
 
 func handshake(ctx context.Context, conn net.Conn, conf *tls.Config, address string) (net.Conn, error) {
 	if conf.ServerName == "" {

@@ -58,7 +58,7 @@ func (p *Program) kafkaSource(s *job.Source) (source.Source, error) {
 	if k == nil {
 		return nil, fmt.Errorf("no kind is set")
 	}
-	cluster, err := cluster(p.Job, k.Connection)
+	cluster, err := p.cluster(p.Job, k.Connection)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (p *Program) target(s *job.Sink) (sink.Target, error) {
 // kafkaTarget adds the target of all sinks that publish to the cluster of one of them. The job's check has seen that these
 // ask for the same delivery.
 func (p *Program) kafkaTarget(j *job.Job, one *job.KafkaSink, out map[string]sink.Target) error {
-	conn, err := cluster(j, one.Connection)
+	conn, err := p.cluster(j, one.Connection)
 	if err != nil {
 		return err
 	}

@@ -16,11 +16,13 @@ func CheckConnection(name, kind string, settings []byte) error {
 	return err
 }
 
-// cluster returns the settings of a connection to Kafka.
-func cluster(j *job.Job, name string) (kafkaconn.Config, error) {
+// cluster returns the settings of a connection to Kafka, which says so when a broker cannot be reached.
+func (p *Program) cluster(j *job.Job, name string) (kafkaconn.Config, error) {
 	for i := range j.Connections {
 		if c := &j.Connections[i]; c.Kind == "kafka" && c.Name == name {
-			return kafkaconn.Parse(name, c.Settings)
+			conf, err := kafkaconn.Parse(name, c.Settings)
+			conf.Warn = p.warn("waiting for a broker")
+			return conf, err
 		}
 	}
 	return kafkaconn.Config{}, fmt.Errorf("no kafka connection %q", name)

@@ -161,6 +161,7 @@ func (s *Sink) topics() []string {
 // New checks the settings and returns the target. Nothing is reached for before Open.
 func New(cfg Config) (*Target, error) {
 	cfg.setDefaults()
+	cfg.Connection.Use = kafkaconn.Writes
 	if err := cfg.check(); err != nil {
 		return nil, fault.New(CodeConfig, "connection "+cfg.Connection.Name, err, "correct the sink or the connection in the job file")
 	}

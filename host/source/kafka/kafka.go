@@ -147,7 +147,8 @@ func New(cfg Config) (*Source, error) {
 		}
 		s.pattern = re
 	}
-	opts, err := cfg.Cluster.Options()
+	s.cfg.Cluster.Use = kafkaconn.Reads
+	opts, err := s.cfg.Cluster.Options()
 	if err != nil {
 		return nil, err
 	}
