@@ -125,7 +125,7 @@ func (e *Engine) ends(ctx context.Context, prev *checkpoint.Plan) (ends []checkp
 	for i := range e.cfg.Graph.Sources {
 		s := &e.cfg.Graph.Sources[i]
 		from := prev.Position(s.Name)
-		end, err := s.Source.Latest(ctx, from, s.Limit)
+		end, err := s.Source.Latest(ctx, from, e.pace.limit(s.Limit))
 		if err != nil {
 			return nil, false, fmt.Errorf("source %s: %w", s.Name, err)
 		}
@@ -265,7 +265,9 @@ func (e *Engine) sealBatch(ctx context.Context, b *batch) error {
 	}
 	e.cfg.Events.warning("remove what was spooled", e.cfg.Log.DropSpool(ctx, b.plan.Batch))
 	e.cfg.Events.warning("apply retention", e.cfg.Log.Retain(ctx, b.plan.Batch, e.cfg.Retention))
-	e.cfg.Events.batch(e.stats(b))
+	st := e.stats(b)
+	e.pace.ran(st.largest(), st.Total)
+	e.cfg.Events.batch(st)
 	return nil
 }
 

@@ -85,6 +85,7 @@ type Engine struct {
 	runner  *runner
 	other   *runner // that verifies; nil when nothing is verified
 	targets []sink.Target
+	pace    pace
 	plan    *checkpoint.Plan     // of the last batch, nil before the first
 	last    *checkpoint.Decision // of the last sealed batch, nil before the first
 	marks   map[string]checkpoint.PublishedMark
@@ -101,7 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, runner: r, targets: cfg.Graph.targets()}
+	e := &Engine{cfg: cfg, runner: r, targets: cfg.Graph.targets(), pace: newPace(cfg.Trigger)}
 	if e.other, err = cfg.Verify.runner(&cfg); err != nil {
 		return nil, err
 	}

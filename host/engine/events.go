@@ -54,6 +54,15 @@ type BatchStats struct {
 	Total    time.Duration
 }
 
+// largest is how many records the source gave that gave most.
+func (s *BatchStats) largest() int64 {
+	var n int64
+	for i := range s.Sources {
+		n = max(n, s.Sources[i].Records)
+	}
+	return n
+}
+
 // SourceStats is one source's part of a batch.
 type SourceStats struct {
 	Name       string

@@ -3,7 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
+
+	"github.com/wasmill/wasmill/host/source"
 )
 
 // Trigger says when a batch is planned.
@@ -43,6 +46,7 @@ func (e *Engine) Run(ctx context.Context, stop <-chan struct{}) error {
 		case <-wait.Done():
 		}
 	}()
+	news := e.news()
 	for {
 		select {
 		case <-stop:
@@ -58,11 +62,48 @@ func (e *Engine) Run(ctx context.Context, stop <-chan struct{}) error {
 			return nil
 		}
 		if d := e.cfg.Trigger.pause(started, e.cfg.Clock.Now(), ran); d > 0 {
-			if err := e.cfg.Clock.Wait(wait, d); err != nil && ctx.Err() != nil {
+			if e.idle(wait, d, news); ctx.Err() != nil {
 				return ctx.Err()
 			}
 		}
 	}
+}
+
+// news lists the channels of the sources that say when something has come.
+func (e *Engine) news() []<-chan struct{} {
+	var out []<-chan struct{}
+	for i := range e.cfg.Graph.Sources {
+		if n, ok := e.cfg.Graph.Sources[i].Source.(source.Notifier); ok {
+			out = append(out, n.News())
+		}
+	}
+	return out
+}
+
+// idle waits. A job that runs back to back is woken by its sources; those that cannot say when something has come are
+// asked in between.
+func (e *Engine) idle(ctx context.Context, d time.Duration, news []<-chan struct{}) {
+	if e.cfg.Trigger.Interval > 0 || len(news) == 0 {
+		_ = e.cfg.Clock.Wait(ctx, d) //nolint:errcheck // the caller looks at its context
+		return
+	}
+	if len(news) == len(e.cfg.Graph.Sources) {
+		d = idleMost
+	}
+	woken, wake := context.WithCancel(ctx)
+	var listeners sync.WaitGroup
+	defer listeners.Wait() // one that is left over would take the next word away
+	defer wake()
+	for _, n := range news {
+		listeners.Go(func() {
+			select {
+			case <-n:
+				wake()
+			case <-woken.Done():
+			}
+		})
+	}
+	_ = e.cfg.Clock.Wait(woken, d) //nolint:errcheck // the caller looks at its context
 }
 
 // pause is how long to wait before the next batch.

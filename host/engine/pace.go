@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/wasmill/wasmill/host/source"
+)
+
+// pace fits the size of batches to the load: small while little comes, so that what comes waits for little; large under a
+// backlog, but not so large that a batch takes longer than it should. It shapes plans only: what a batch reads is in its
+// plan, and a replay asks nobody.
+type pace struct {
+	most    time.Duration // that a batch should take; 0 leaves the sources' own limits alone
+	records int64         // that the next batch may take of each source; 0 no limit
+}
+
+const (
+	// paceBackToBack is how long a batch of a job that runs back to back should take at most: what comes meanwhile waits for it.
+	paceBackToBack = 500 * time.Millisecond
+	// paceFirst is the first limit of such a job: how dear a record is shows before much is asked for.
+	paceFirst = 2000
+	// paceLeast is the least a limit comes down to.
+	paceLeast = 64
+	// paceEnd is where a limit stops growing: no batch is larger.
+	paceEnd = 1 << 40
+)
+
+// newPace is the pace of a job. With an interval its batches begin large: they are few, and the first has a backlog.
+func newPace(t Trigger) pace {
+	switch {
+	case t.AvailableNow:
+		return pace{}
+	case t.Interval > 0:
+		return pace{most: t.Interval}
+	}
+	return pace{most: paceBackToBack, records: paceFirst}
+}
+
+// limit is what a batch may take of a source that has a limit of its own.
+func (p *pace) limit(own source.Limit) source.Limit {
+	if p.records > 0 && (own.Records == 0 || own.Records > p.records) {
+		own.Records = p.records
+	}
+	return own
+}
+
+// ran learns from a batch: of the source that gave most it took so many records, and so long.
+func (p *pace) ran(records int64, took time.Duration) {
+	switch {
+	case p.most == 0 || records == 0:
+	case took > p.most:
+		p.records = max(int64(float64(records)*float64(p.most)/float64(took)), paceLeast)
+	case p.records > 0 && records > p.records/2:
+		// The limit held the batch up, or nearly so, and there was time left. It grows by as much as there is room for, at most
+		// fourfold.
+		room := float64(p.most) / float64(max(took, 1))
+		p.records = min(int64(float64(p.records)*min(room, 4)), paceEnd)
+	}
+}
