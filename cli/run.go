@@ -10,13 +10,13 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/pipeline"
 	"github.com/wasmill/wasmill/host/sandbox"
@@ -161,30 +161,33 @@ type running struct {
 	status   *status
 	metrics  *metrics
 	server   *server
+	opened   bool         // it has run
+	sealed   atomic.Int64 // batches
 }
 
-// spaceWait is how long a job waits for room on a full disk before it looks again.
-const spaceWait = 5 * time.Second
-
-// run opens the pipeline and lets it run. A job without an end waits for space on a full disk and opens everything anew;
-// any other error ends it, and the next start recovers.
+// run opens the pipeline and lets it run. A job without an end waits for what passes, opens everything anew and recovers as
+// at a start; any other error ends it, and the next start recovers.
 func (r *running) run(ctx context.Context, p *pipeline.Program) error {
+	var b backOff
 	for {
+		sealed := r.sealed.Load()
 		err := r.once(ctx, p)
-		if err == nil || r.job.Trigger.AvailableNow || !durable.NoSpace(err) || errors.Is(err, durable.ErrSync) {
+		what := r.passes(err)
+		if what == "" {
 			return err
 		}
-		r.status.set(false, "no space left: "+err.Error())
-		r.log.Error("no space left: waiting", "error", err, "wait", spaceWait)
-		if stopped, err := r.wait(ctx); stopped || err != nil {
+		wait := b.next(r.sealed.Load() > sealed)
+		r.status.set(false, what+": "+err.Error())
+		r.log.Error(what+": waiting", errorAttrs(err, "wait", wait)...)
+		if stopped, err := r.wait(ctx, wait); stopped || err != nil {
 			return err
 		}
 	}
 }
 
-// wait waits for space, unless the job is to end.
-func (r *running) wait(ctx context.Context) (stopped bool, err error) {
-	t := time.NewTimer(spaceWait)
+// wait waits, unless the job is to end.
+func (r *running) wait(ctx context.Context, d time.Duration) (stopped bool, err error) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-r.stop:
@@ -201,6 +204,7 @@ func (r *running) once(ctx context.Context, p *pipeline.Program) (err error) {
 	if err != nil {
 		return err
 	}
+	r.opened = true
 	defer func() { err = errors.Join(err, pl.Close()) }()
 	r.status.set(true, "running")
 	r.log.Debug("running", "job", r.job.Name, "query", pl.QueryID(), "revision", p.Revision, "engine", r.kind)

@@ -67,6 +67,7 @@ func (r *running) events(ctx context.Context) *engine.Events {
 		Opened: r.progress.start,
 		Step:   func(_ checkpoint.BatchID, s engine.Step, done bool) { r.status.step(s, done) },
 		Batch: func(s engine.BatchStats) {
+			r.sealed.Add(1)
 			r.metrics.batch(s)
 			r.progress.batch(s)
 			for _, t := range s.Stages {

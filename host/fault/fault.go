@@ -5,6 +5,8 @@
 // belongs to the package that returns it and is a constant there.
 package fault
 
+import "errors"
+
 // Error is an error for a user. Wrap it freely: errors.As finds it.
 type Error struct {
 	// ErrCode is stable, lower case and dotted: "source.changed".
@@ -15,11 +17,26 @@ type Error struct {
 	WayOut string
 	// Err is what is wrong.
 	Err error
+	// Passes says that it may pass by itself: a service that is away, and not something that somebody must mend.
+	Passes bool
 }
 
 // New returns a fault about place.
 func New(code, place string, err error, wayOut string) *Error {
 	return &Error{ErrCode: code, Place: place, WayOut: wayOut, Err: err}
+}
+
+// Passing returns a fault about place that may pass by itself.
+func Passing(code, place string, err error, wayOut string) *Error {
+	f := New(code, place, err, wayOut)
+	f.Passes = true
+	return f
+}
+
+// IsPassing reports whether there is a fault in err that may pass by itself.
+func IsPassing(err error) bool {
+	f, ok := errors.AsType[*Error](err)
+	return ok && f.Passes
 }
 
 func (e *Error) Error() string {

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+func TestWhatIsWaitedFor(t *testing.T) {
+	away := fmt.Errorf("batch 3: %w", fault.Passing("kafka.unreachable", "connection main", errors.New("refused"), "start it"))
+	lost := fmt.Errorf("publish: %w", sink.ErrLost)
+	full := &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
+	for name, c := range map[string]struct {
+		err          error
+		opened, ends bool
+		want         string
+	}{
+		"nothing wrong":             {nil, true, false, ""},
+		"away after it has run":     {away, true, false, "out of reach"},
+		"away at the start":         {away, false, false, ""},
+		"away under availableNow":   {away, true, true, ""},
+		"something to mend":         {fault.New("kafka.auth", "x", errors.New("no"), "y"), true, false, ""},
+		"staged output lost":        {lost, true, false, "what was staged is lost"},
+		"disk full":                 {full, false, false, "no space left"},
+		"disk full, availableNow":   {full, false, true, ""},
+		"a sync failed for want of": {errors.Join(full, durable.ErrSync), true, false, ""},
+	} {
+		r := &running{job: &job.Job{Trigger: job.Trigger{AvailableNow: c.ends}}, opened: c.opened}
+		if got := r.passes(c.err); got != c.want {
+			t.Errorf("%s: waits for %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestBackOff(t *testing.T) {
+	var b backOff
+	want := []time.Duration{200, 400, 800, 1600, 3200, 6400, 10000, 10000}
+	for i, ms := range want {
+		if got := b.next(false); got != ms*time.Millisecond {
+			t.Errorf("wait %d is %s, want %d ms", i, got, ms)
+		}
+	}
+	if got := b.next(true); got != leastWait {
+		t.Errorf("after a batch it waits %s", got)
+	}
+	if got := b.next(false); got != 2*leastWait {
+		t.Errorf("and then %s", got)
+	}
+}
