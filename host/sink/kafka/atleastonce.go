@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/sink"
 )
@@ -13,34 +11,35 @@ import (
 // atLeastOnce publishes without transactions. What is staged is kept in memory and produced by Publish, because a produced
 // record is visible at once.
 type atLeastOnce struct {
-	producer *kgo.Client
-	kept     bool
-	out      sink.Output
-	lanes    []*lane
-	done     bool // the kept batch is published
+	kept  bool
+	out   sink.Output
+	lanes []*lane
+	done  bool // the kept batch is published
 }
 
-func (a *atLeastOnce) open(t *Target) error {
-	a.close()
-	opts, err := t.cfg.producing()
-	if err != nil {
-		return err
-	}
-	if a.producer, err = kgo.NewClient(opts...); err != nil {
-		return t.brokerFault("", fmt.Errorf("make a producer: %w", err))
-	}
-	return nil
+// beginPlain makes a producer without a transactional.id: it repeats safely, but nobody is shut out.
+func (t *Target) beginPlain(ctx context.Context) error {
+	t.partial = atLeastOnce{}
+	s, err := t.begin(ctx, "")
+	t.session = s
+	return err
 }
 
-func (a *atLeastOnce) close() {
-	if a.producer != nil {
-		a.producer.Close()
+// readyPlain sees to it that there is a producer: the one before may have been given up.
+func (t *Target) readyPlain(ctx context.Context) error {
+	if t.base == nil {
+		return fmt.Errorf("stage: target %s is not open", t.ID())
 	}
-	*a = atLeastOnce{}
+	if t.session != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.Patience)
+	defer cancel()
+	return t.beginPlain(ctx)
 }
 
 func (a *atLeastOnce) keep(out sink.Output, lanes []*lane) {
-	a.kept, a.done, a.out, a.lanes = true, false, out, a.lanes[:0]
+	*a = atLeastOnce{kept: true, out: out}
 	for _, l := range lanes {
 		a.lanes = append(a.lanes, l.take())
 	}
@@ -48,12 +47,12 @@ func (a *atLeastOnce) keep(out sink.Output, lanes []*lane) {
 
 func (a *atLeastOnce) abort(batch checkpoint.BatchID) {
 	if a.kept && a.out.Batch == batch {
-		a.kept, a.lanes = false, nil
+		*a = atLeastOnce{}
 	}
 }
 
 func (a *atLeastOnce) publish(ctx context.Context, t *Target, d *checkpoint.Decision) error {
-	if !a.kept || a.producer == nil || a.out.Batch != d.Batch {
+	if !a.kept || t.session == nil || a.out.Batch != d.Batch {
 		return fmt.Errorf("publish batch %d: %w", d.Batch, sink.ErrLost)
 	}
 	if a.done {
@@ -64,15 +63,14 @@ func (a *atLeastOnce) publish(ctx context.Context, t *Target, d *checkpoint.Deci
 	if err := t.checkTopics(ctx, a.lanes); err != nil {
 		return err
 	}
-	var f flight
-	t.build(a.out, a.lanes)
-	for i := range t.records {
-		f.launch(ctx, a.producer, &t.records[i])
-	}
-	if r, err := f.land(ctx, a.producer); err != nil {
-		t.records, t.heads = nil, nil
-		a.close()
-		return fmt.Errorf("publish batch %d: %w", d.Batch, t.dataFault(r, err))
+	g := &cargo{batchMS: a.out.TimeMS, queues: map[place]*queue{}}
+	g.load(uint64(a.out.Batch), a.lanes, &t.at)
+	g.close(t.press)
+	if err := t.session.send(ctx, g, &t.at); err != nil {
+		*a = atLeastOnce{}
+		f := t.dataFault(err)
+		t.drop(ctx)
+		return fmt.Errorf("publish batch %d: %w", d.Batch, f)
 	}
 	a.done, a.lanes = true, nil
 	return nil

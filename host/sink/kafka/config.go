@@ -46,6 +46,8 @@ type Config struct {
 	Patience time.Duration
 	// Clock tells the age of what is staged.
 	Clock func() time.Time
+	// Warn hears of what may go wrong soon. It is called from a goroutine of its own. nil: nobody listens.
+	Warn func(error)
 }
 
 // Sink is one sink of the job. It has a Topic, or takes each record's from a header.
@@ -84,6 +86,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Patience == 0 {
 		c.Patience = DefaultPatience
+	}
+	if c.Warn == nil {
+		c.Warn = func(error) {}
 	}
 }
 
@@ -168,7 +173,11 @@ func New(cfg Config) (*Target, error) {
 	if err := cfg.Connection.Check(); err != nil {
 		return nil, err
 	}
-	t := &Target{cfg: cfg, sinks: map[string]*route{}, abortPatience: abortPatience}
+	p, err := newPress(cfg.Compression)
+	if err != nil {
+		return nil, fault.New(CodeConfig, "connection "+cfg.Connection.Name, err, "choose another compression")
+	}
+	t := &Target{cfg: cfg, sinks: map[string]*route{}, press: p, abortPatience: abortPatience}
 	for i := range cfg.Sinks {
 		s := &cfg.Sinks[i]
 		t.sinks[s.Name] = newRoute(s)
@@ -179,53 +188,17 @@ func New(cfg Config) (*Target, error) {
 	return t, nil
 }
 
-// producing returns the options of a client that produces.
-func (c *Config) producing() ([]kgo.Opt, error) {
+// metadataMinAge is how soon topics may be asked for again.
+const metadataMinAge = 250 * time.Millisecond
+
+// options returns those of each client.
+func (c *Config) options() ([]kgo.Opt, error) {
 	opts, err := c.Connection.Options()
 	if err != nil {
 		return nil, err
 	}
-	codec := kgo.NoCompression()
-	switch c.Compression {
-	case LZ4:
-		codec = kgo.Lz4Compression()
-	case Zstd:
-		codec = kgo.ZstdCompression()
-	}
 	return append(opts,
-		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.RecordPartitioner(partitioner{}),
-		kgo.ProducerBatchCompression(codec),
-		kgo.ProducerBatchMaxBytes(c.MaxMessage),
-		kgo.MaxBufferedRecords(math.MaxInt32), // the records are in memory already
-		kgo.UnknownTopicRetries(unknownRetries),
 		kgo.MetadataMinAge(metadataMinAge),
 		kgo.DisableClientMetrics(), // to push them makes Close wait for a broker that is gone
 	), nil
-}
-
-const (
-	// unknownRetries is how often a topic may be unknown while records for it wait: it was there before.
-	unknownRetries = 3
-	metadataMinAge = 250 * time.Millisecond
-)
-
-// partitioner is the Java client's for records with a key: murmur2. Those without one go around by their position in the
-// batch, which a record brings along as its Partition, so that a batch run again goes where it went.
-type partitioner struct{ keyed kgo.TopicPartitioner }
-
-// ForTopic implements kgo.Partitioner.
-func (partitioner) ForTopic(topic string) kgo.TopicPartitioner {
-	return partitioner{keyed: kgo.StickyKeyPartitioner(nil).ForTopic(topic)}
-}
-
-// RequiresConsistency says that a partition without a leader is waited for, not gone around.
-func (partitioner) RequiresConsistency(*kgo.Record) bool { return true }
-
-// Partition implements kgo.TopicPartitioner.
-func (p partitioner) Partition(r *kgo.Record, n int) int {
-	if r.Key == nil {
-		return int(r.Partition) % n
-	}
-	return p.keyed.Partition(r, n)
 }

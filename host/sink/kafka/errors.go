@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/wasmill/wasmill/host/fault"
 )
@@ -24,6 +23,7 @@ const (
 	CodeTooLarge      = "kafka.sink.too_large"      // a topic takes no message of that size
 	CodeRefused       = "kafka.sink.refused"        // the broker does not take a record
 	CodeTimeout       = "kafka.sink.timeout"        // the broker does not allow the transaction timeout
+	CodeSlow          = "kafka.sink.slow"           // a warning: a transaction has been open for half its timeout
 )
 
 // wayOutFork begins anew where the markers are of no use any more.
@@ -45,12 +45,19 @@ func (t *Target) fenced(err error) error {
 		"see that one process alone runs this checkpoint, and no copy of it, then start again")
 }
 
-// dataFault puts into words what a broker says about a record, or hands the error to the connection.
-func (t *Target) dataFault(r *kgo.Record, err error) error {
+// sendFault is the fault for an error of a transaction.
+func (t *Target) sendFault(err error) error {
+	if isFenced(err) {
+		return t.fenced(err)
+	}
+	return t.dataFault(err)
+}
+
+// dataFault puts into words what a broker says about records, or hands the error to the connection.
+func (t *Target) dataFault(err error) error {
 	place := t.place()
-	if r != nil {
-		place += ", topic " + r.Topic
-		err = fmt.Errorf("record with key %.100q and %d bytes of value: %w", r.Key, len(r.Value), err)
+	if at := (*placeError)(nil); errors.As(err, &at) {
+		place += ", topic " + at.topic
 	}
 	switch {
 	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge):

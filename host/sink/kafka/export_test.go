@@ -7,11 +7,11 @@ func (t *Target) Hurry() { t.abortPatience = 100 * time.Millisecond }
 
 // Kill ends the target as the end of its process would: without a word to the brokers.
 func (t *Target) Kill() {
-	if t.producer != nil {
-		t.producer.Close()
+	t.unstage()
+	if t.session != nil {
+		t.session.close()
 	}
-	t.producer, t.staged = nil, nil
-	t.partial.close()
+	t.session, t.partial = nil, atLeastOnce{}
 	if t.base != nil {
 		t.base.Close()
 	}

@@ -40,7 +40,7 @@ func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, err
 	if err := look.checkMarkerTopic(ctx, d); err != nil {
 		return nothing, err
 	}
-	for look.unfinished(ctx) {
+	for unfinished(ctx, look.base, look.txnID()) {
 		if err := pause(ctx, retryPause); err != nil {
 			return nothing, look.brokerFault(look.txnID(), fmt.Errorf("wait for the end of a transaction: %w", err))
 		}

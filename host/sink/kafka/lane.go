@@ -2,11 +2,7 @@ package kafka
 
 import (
 	"fmt"
-	"math"
-	"slices"
-	"unsafe"
-
-	"github.com/twmb/franz-go/pkg/kgo"
+	"sync/atomic"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/sink"
@@ -18,6 +14,14 @@ type route struct {
 	header string
 	byName map[string]int32
 	deflt  int32 // none: a record needs the header
+	// shapes are by topic, as the cluster last said. Lanes look at them whenever they start again.
+	shapes []atomic.Pointer[shape]
+}
+
+// shape is what lanes must know of a topic.
+type shape struct {
+	partitions int32
+	limit      int // bytes of a batch, header included
 }
 
 const none = -1
@@ -27,6 +31,7 @@ func newRoute(s *Sink) *route {
 	for i, t := range r.topics {
 		r.byName[t] = int32(i)
 	}
+	r.shapes = make([]atomic.Pointer[shape], len(r.topics))
 	if s.Topic != "" {
 		r.deflt = 0
 	}
@@ -57,39 +62,46 @@ func (r *route) of(rec *abi.Record) (topic int32, header int, err error) {
 	return r.deflt, none, nil
 }
 
-// lane keeps one lane's records: their bytes one after another in data, what else belongs to them in entries.
+// lane keeps one lane's records as they will be sent, by partition. Encoding and compression are done here because lanes
+// run side by side; what depends on the batch and the producer comes later.
 type lane struct {
-	route   *route
-	limit   int // bytes of a record's batch
-	data    []byte
-	entries []entry
-	headers []header
-	names   map[string]string
-	used    []bool // by topic of the route
+	route  *route
+	limit  int // bytes of a record's batch
+	press  *press
+	topics []laneTopic // by topic of the route
+	free   []*chunk
+	rows   int64
+	bytes  int64
 }
 
-// entry is one record: key, value and the values of its headers follow each other in data from at on.
-type entry struct {
-	at         int
-	ms         int64 // timestamp, or batchTime
-	key, value int32 // bytes, or none for null
-	headers    int32
-	topic      int32
-}
-
-type header struct {
-	name string
-	size int32 // bytes of the value, or none for null
+// laneTopic is one topic's part of a lane.
+type laneTopic struct {
+	shape shape // as it was when the lane started
+	rows  int64
+	// parts are the chunks by partition, the last one of each open. In front of them is what is dealt out when it is
+	// staged: records without a key, or all, while the topic's partitions are not known.
+	parts [][]*chunk
 }
 
 const (
-	batchTime = math.MinInt64
-
-	batchOverhead  = 61 // a batch's header, from baseOffset to numRecords
+	batchOverhead  = headerSize
 	recordOverhead = 36 // what stands in a record beside its bytes, at most: length, attributes, deltas and lengths
 	headerOverhead = 10 // two lengths
-	maxNames       = 1000
+
+	// chunkBytes ends a chunk: a batch this large costs little per record for everybody. pressBytes does where it is
+	// compressed, so that most of that work is done by the lanes.
+	chunkBytes = 1_000_000
+	pressBytes = 512 << 10
+	// Buffers that grew for large records are not kept, nor more of the others than this.
+	keptBytes  = 2 * chunkBytes
+	keptChunks = 64
 )
+
+func (t *Target) newLane(r *route) *lane {
+	l := &lane{route: r, limit: int(t.cfg.MaxMessage), press: t.press, topics: make([]laneTopic, len(r.topics))}
+	l.Reset()
+	return l
+}
 
 // Append implements sink.Lane.
 func (l *lane) Append(r *abi.Record) error {
@@ -97,37 +109,27 @@ func (l *lane) Append(r *abi.Record) error {
 	if err != nil {
 		return err
 	}
-	e := entry{at: len(l.data), ms: batchTime, key: none, value: none, topic: topic}
+	ms := int64(batchTime)
 	if r.Flags&abi.FlagEventTime != 0 {
-		if e.ms = r.EventTime / 1000; r.EventTime < 0 {
+		if ms = r.EventTime / 1000; r.EventTime < 0 {
 			return &sink.Misfit{Code: "range", Column: "event time", Reason: "Kafka has no timestamps before 1970"}
 		}
 	}
-	if n := size(r); n > l.limit {
+	n := size(r)
+	if n > l.limit {
 		return &sink.Misfit{Code: "length", Reason: fmt.Sprintf("a message of %d bytes, the most is %d", n, l.limit)}
 	}
-	if r.Key != nil {
-		e.key = int32(len(r.Key))
-		l.data = append(l.data, r.Key...)
+	t := &l.topics[topic]
+	part := 0
+	if r.Key != nil && t.shape.partitions > 0 {
+		part = 1 + int(partitionOf(r.Key, t.shape.partitions))
 	}
-	if r.Value != nil {
-		e.value = int32(len(r.Value))
-		l.data = append(l.data, r.Value...)
-	}
-	for i := range r.Headers {
-		if i == named {
-			continue
-		}
-		h := header{name: l.name(r.Headers[i].Name), size: none}
-		if v := r.Headers[i].Value; v != nil {
-			h.size = int32(len(v))
-			l.data = append(l.data, v...)
-		}
-		l.headers = append(l.headers, h)
-		e.headers++
-	}
-	l.entries = append(l.entries, e)
-	l.used[topic] = true
+	c := l.open(t, part, ms, n)
+	before := len(c.buf)
+	c.add(r, named, ms)
+	l.bytes += int64(len(c.buf) - before)
+	l.rows++
+	t.rows++
 	return nil
 }
 
@@ -140,66 +142,73 @@ func size(r *abi.Record) int {
 	return n
 }
 
-// name returns a header's name as a string: they are few, and repeat.
-func (l *lane) name(b []byte) string {
-	if s, ok := l.names[string(b)]; ok {
-		return s
+// open returns the chunk that a record of a size goes to.
+func (l *lane) open(t *laneTopic, part int, ms int64, size int) *chunk {
+	list := t.parts[part]
+	if len(list) > 0 {
+		c := list[len(list)-1]
+		if c.takes(ms) && len(c.buf)+size-headerSize <= t.shape.limit {
+			return c
+		}
+		l.finish(t, c)
 	}
-	s := string(b)
-	if len(l.names) < maxNames {
-		l.names[s] = s
+	c := &chunk{}
+	if n := len(l.free); n > 0 {
+		c, l.free = l.free[n-1], l.free[:n-1]
 	}
-	return s
+	c.reset()
+	t.parts[part] = append(list, c)
+	return c
+}
+
+// finish compresses a full chunk, unless it is still to be dealt out record by record.
+func (l *lane) finish(t *laneTopic, c *chunk) {
+	if t.shape.partitions > 0 && len(c.buf) >= t.shape.limit/2 {
+		before := len(c.buf)
+		l.press.squeeze(c)
+		l.bytes += int64(len(c.buf) - before)
+	}
 }
 
 // Reset implements sink.Lane.
 func (l *lane) Reset() {
-	l.data, l.entries, l.headers = l.data[:0], l.entries[:0], l.headers[:0]
-	clear(l.used)
+	l.rows, l.bytes = 0, 0
+	for i := range l.topics {
+		t := &l.topics[i]
+		for p, list := range t.parts {
+			l.keep(list)
+			t.parts[p] = list[:0]
+		}
+		t.rows, t.shape = 0, shape{limit: l.limit}
+		if s := l.route.shapes[i].Load(); s != nil {
+			t.shape = *s
+		}
+		t.shape.limit = min(t.shape.limit, l.limit, l.press.chunkBytes())
+		for len(t.parts) < int(t.shape.partitions)+1 {
+			t.parts = append(t.parts, nil)
+		}
+	}
+}
+
+func (l *lane) keep(list []*chunk) {
+	for _, c := range list {
+		if cap(c.buf) <= keptBytes && len(l.free) < keptChunks {
+			l.free = append(l.free, c)
+		}
+	}
 }
 
 // Rows implements sink.Lane.
-func (l *lane) Rows() int64 { return int64(len(l.entries)) }
+func (l *lane) Rows() int64 { return l.rows }
 
 // Bytes implements sink.Lane.
-func (l *lane) Bytes() int64 {
-	const perEntry, perHeader = int64(unsafe.Sizeof(entry{})), int64(unsafe.Sizeof(header{}))
-	return int64(len(l.data)) + perEntry*int64(len(l.entries)) + perHeader*int64(len(l.headers))
-}
+func (l *lane) Bytes() int64 { return l.bytes }
 
-// take moves the rows to a lane of its own. What a client still may be sending must not be written over.
+// take moves the rows to a lane of its own.
 func (l *lane) take() *lane {
-	out := &lane{route: l.route, data: l.data, entries: l.entries, headers: l.headers, used: slices.Clone(l.used)}
-	l.data, l.entries, l.headers = nil, nil, nil
+	out := *l
+	out.free = nil
+	l.free, l.topics = nil, make([]laneTopic, len(l.topics))
 	l.Reset()
-	return out
-}
-
-// build makes the lane's records, which share its bytes. heads is where their headers go.
-func (l *lane) build(out []kgo.Record, heads []kgo.RecordHeader, batchMS int64) ([]kgo.Record, []kgo.RecordHeader) {
-	next := 0
-	for i := range l.entries {
-		e := &l.entries[i]
-		at := e.at
-		cut := func(size int32) []byte {
-			if size < 0 {
-				return nil
-			}
-			b := l.data[at : at+int(size) : at+int(size)]
-			at += int(size)
-			return b
-		}
-		out = append(out, kgo.Record{Topic: l.route.topics[e.topic], Key: cut(e.key), Value: cut(e.value)})
-		r := &out[len(out)-1]
-		first := len(heads)
-		for _, h := range l.headers[next : next+int(e.headers)] {
-			heads = append(heads, kgo.RecordHeader{Key: h.name, Value: cut(h.size)})
-		}
-		next += int(e.headers)
-		if e.headers > 0 {
-			r.Headers = heads[first:len(heads):len(heads)]
-		}
-		r.Timestamp = timestamp(e.ms, batchMS)
-	}
-	return out, heads
+	return &out
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/wasmill/wasmill/host/fault"
 )
@@ -21,157 +20,127 @@ const abortPatience = 3 * time.Second
 // and reads the marker.
 func (t *Target) takeOver(ctx context.Context) error {
 	t.drop(ctx)
-	cl, err := t.newProducer()
+	s, err := t.begin(ctx, t.txnID())
 	if err != nil {
 		return err
 	}
-	end, err := t.barrier(ctx, cl)
+	end, err := t.barrier(ctx, s)
 	if err == nil {
 		t.newest, err = t.readMarker(ctx, end, owned)
 	}
 	if err != nil {
-		cl.Close()
+		s.close()
 		return err
 	}
-	t.producer, t.ended = cl, t.now()
+	t.session = s
 	return nil
 }
 
-func (t *Target) newProducer() (*kgo.Client, error) {
-	opts, err := t.cfg.producing()
+// begin makes a producer, with a transactional.id or without one.
+func (t *Target) begin(ctx context.Context, txn string) (*session, error) {
+	opts, err := t.cfg.options()
 	if err != nil {
 		return nil, err
 	}
-	cl, err := kgo.NewClient(append(opts, kgo.TransactionalID(t.txnID()), kgo.TransactionTimeout(t.cfg.TransactionTimeout))...)
+	implicit, err := t.implicit(ctx)
 	if err != nil {
-		return nil, t.brokerFault("", fmt.Errorf("make a producer: %w", err))
+		return nil, t.brokerFault("", fmt.Errorf("ask for the brokers' versions: %w", err))
 	}
-	return cl, nil
-}
-
-// barrier shuts earlier owners out and returns an offset of the marker topic that all they committed lies before. It is the
-// offset of a record that it writes and aborts: a broker that shows it cannot be one that has missed the newest
-// marker, as a leader cut off from the others would be.
-func (t *Target) barrier(ctx context.Context, cl *kgo.Client) (int64, error) {
-	id, _, err := cl.ProducerID(ctx)
+	s, err := begin(ctx, opts, txn, implicit, t.cfg.TransactionTimeout)
 	switch {
 	case errors.Is(err, kerr.InvalidTransactionTimeout):
-		return 0, fault.New(CodeTimeout, t.place(), fmt.Errorf("a transaction timeout of %s: %w", t.cfg.TransactionTimeout, err),
+		return nil, fault.New(CodeTimeout, t.place(), fmt.Errorf("a transaction timeout of %s: %w", t.cfg.TransactionTimeout, err),
 			"lower the transaction timeout of the connection, or raise transaction.max.timeout.ms of the brokers")
+	case err != nil && isFenced(err):
+		return nil, t.fenced(err)
 	case err != nil:
-		return 0, t.brokerFault(t.txnID(), fmt.Errorf("take the transactional id over: %w", err))
-	case id < 0:
-		return 0, t.brokerFault(t.txnID(), kerr.UnsupportedVersion)
+		return nil, t.brokerFault(txn, fmt.Errorf("take the transactional id over: %w", err))
 	}
-	if err := cl.BeginTransaction(); err != nil {
-		return 0, t.brokerFault(t.txnID(), err)
+	if err := t.at.refresh(ctx, s.cl); err != nil { // the new client learns who the brokers are
+		s.close()
+		return nil, t.dataFault(err)
 	}
-	var f flight
-	f.launch(ctx, cl, &kgo.Record{Topic: t.markerTopic(), Key: []byte(t.ID() + "/probe"), Timestamp: t.now()})
-	if r, err := f.land(ctx, cl); err != nil {
-		return 0, t.flightFault(r, err)
-	}
-	if err := cl.EndTransaction(ctx, kgo.TryAbort); err != nil {
-		return 0, t.flightFault(nil, fmt.Errorf("end the first transaction: %w", err))
-	}
-	return f.last, nil
+	return s, nil
 }
 
-// flightFault is the fault for an error of a transaction.
-func (t *Target) flightFault(r *kgo.Record, err error) error {
-	if isFenced(err) {
-		return t.fenced(err)
+// implicit tells whether records add their partitions to a transaction.
+func (t *Target) implicit(ctx context.Context) (bool, error) {
+	resp, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, t.base)
+	if err != nil {
+		return false, err
 	}
-	return t.dataFault(r, err)
+	for _, f := range resp.FinalizedFeatures {
+		if f.Name == featureTransactions {
+			return f.MaxVersionLevel >= implicitVersion, nil
+		}
+	}
+	return false, nil
+}
+
+// barrier returns an offset of the marker topic that all that earlier owners committed lies before. It is the offset of a
+// record that it writes and aborts: a broker that shows it cannot be one that has missed the newest marker, as a leader cut
+// off from the others would be.
+func (t *Target) barrier(ctx context.Context, s *session) (int64, error) {
+	q, g := t.markerCargo(t.now().UnixMilli(), []byte(t.ID()+"/probe"), nil)
+	if err := s.send(ctx, g, &t.at); err != nil {
+		return 0, t.sendFault(err)
+	}
+	if q.offset < 0 {
+		return 0, t.brokerFault("topic "+t.markerTopic(), errors.New("a record was written at an offset that the broker does not tell"))
+	}
+	if err := s.end(ctx, false); err != nil {
+		return 0, t.sendFault(fmt.Errorf("end the first transaction: %w", err))
+	}
+	if s.spent {
+		return 0, t.brokerFault(t.txnID(), kerr.UnknownProducerID)
+	}
+	return q.offset, nil
 }
 
 // drop gives the producer up, and what it has staged with it.
 func (t *Target) drop(ctx context.Context) {
-	cl := t.producer
-	t.producer, t.staged = nil, nil
-	if cl == nil {
+	t.unstage()
+	s := t.session
+	t.session = nil
+	if s == nil {
 		return
 	}
 	if t.fencedBy == nil {
-		t.abort(ctx, cl)
+		t.abort(ctx, s)
 	}
-	cl.Close()
+	s.close()
+}
+
+// unstage forgets what is staged.
+func (t *Target) unstage() {
+	if t.staged != nil {
+		t.staged.alarm.Stop()
+		t.staged = nil
+	}
 }
 
 // abort ends whatever transaction a producer has open. Nobody depends on its success but the readers' patience.
-func (t *Target) abort(ctx context.Context, cl *kgo.Client) {
+func (t *Target) abort(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.abortPatience)
 	defer cancel()
-	if cl.AbortBufferedRecords(ctx) == nil {
-		_ = cl.EndTransaction(ctx, kgo.TryAbort) //nolint:errcheck // the next owner ends it, or its timeout
-	}
+	_ = s.end(ctx, false) //nolint:errcheck // the next owner ends it, or its timeout
 }
 
 // abandon ends the open transaction without effect and keeps the producer, if that works.
 func (t *Target) abandon(ctx context.Context) error {
-	t.staged = nil
-	cl := t.producer
-	if cl == nil {
+	t.unstage()
+	s := t.session
+	if s == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.abortPatience)
 	defer cancel()
-	if err := cl.EndTransaction(ctx, kgo.TryAbort); err != nil {
-		t.producer = nil
-		cl.Close()
-		return t.flightFault(nil, fmt.Errorf("abort: %w", err))
+	if err := s.end(ctx, false); err != nil {
+		t.session = nil
+		s.close()
+		return t.sendFault(fmt.Errorf("abort: %w", err))
 	}
-	t.ended = t.now()
 	return nil
-}
-
-// flight counts what becomes of records under way.
-type flight struct {
-	answer func(*kgo.Record, error) // done, made once
-	mu     sync.Mutex
-	err    error
-	record *kgo.Record // that err is about
-	last   int64       // offset of the record that was answered last
-}
-
-func (f *flight) launch(ctx context.Context, cl *kgo.Client, r *kgo.Record) {
-	if f.answer == nil {
-		f.answer = f.done
-	}
-	cl.Produce(ctx, r, f.answer)
-}
-
-func (f *flight) done(r *kgo.Record, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.last = r.Offset; err == nil || f.err != nil && !incidental(f.err) {
-		return
-	}
-	f.err, f.record = err, r
-}
-
-// incidental tells an error that only follows from another one.
-func incidental(err error) bool {
-	return errors.Is(err, kgo.ErrClientClosed) || errors.Is(err, kgo.ErrAborting) || errors.Is(err, context.Canceled)
-}
-
-// land waits until every record is answered, and returns the first error with its record, if it is about one. A producer
-// whose records do not land in time is of no use any more.
-//
-// A client learns of a topic's partitions while it sends the first records for it. It can be done with them before it
-// has put the partitions where EndTransaction looks, which then takes the transaction for one without records, aborts it
-// and returns nil. To abort what is buffered, and nothing is, waits for the lock under which that is done.
-func (f *flight) land(ctx context.Context, cl *kgo.Client) (*kgo.Record, error) {
-	err := cl.Flush(ctx)
-	if err == nil {
-		err = cl.AbortBufferedRecords(ctx)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err != nil {
-		return f.record, f.err
-	}
-	return nil, err
 }
 
 func offsetOf(all kadm.ListedOffsets, topic string, err error) (int64, error) {

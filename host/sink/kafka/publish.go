@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/kafkaconn"
@@ -26,21 +24,21 @@ func (t *Target) Publish(ctx context.Context, d *checkpoint.Decision, s sink.Sta
 	if t.fencedBy != nil {
 		return t.fenced(t.fencedBy)
 	}
-	if t.producer == nil {
+	if t.session == nil {
 		return t.outcome(ctx, d, nil, errNoProducer)
 	}
 	if err := t.fits(ctx, d, s); err != nil {
 		return err
 	}
-	st, cl := t.staged, t.producer
-	t.staged = nil
+	st := t.staged
+	t.unstage()
 	ending, cancel := context.WithTimeout(ctx, t.cfg.Patience)
 	defer cancel()
-	if err := cl.EndTransaction(ending, kgo.TryCommit); err != nil {
+	if err := t.session.end(ending, true); err != nil {
+		t.session.open = false // whoever takes the id over ends it: an abort must not run after a commit that may be under way
 		return t.outcome(ctx, d, st, err)
 	}
 	t.newest = marker{Version: markerVersion, Query: t.query, Batch: d.Batch, Digest: d.Digest, Attempt: st.attempt}
-	t.ended = t.now()
 	return nil
 }
 

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
@@ -30,6 +31,9 @@ func (t *Target) Stage(ctx context.Context, out sink.Output) (sink.Staged, error
 		return nil, err
 	}
 	if !t.exact() {
+		if err := t.readyPlain(ctx); err != nil {
+			return nil, err
+		}
 		t.partial.keep(out, lanes)
 		return json.Marshal(rec)
 	}
@@ -44,13 +48,39 @@ func (t *Target) Stage(ctx context.Context, out sink.Output) (sink.Staged, error
 	if err := t.checkTopics(ctx, lanes); err != nil {
 		return nil, err
 	}
-	t.settled(ctx)
-	st := &staged{batch: out.Batch, digest: out.Digest, attempt: out.Attempt, since: t.wall()}
-	if err := t.produce(ctx, out, lanes, st); err != nil {
-		return nil, fmt.Errorf("stage batch %d: %w", out.Batch, err)
+	mark, err := json.Marshal(marker{Version: markerVersion, Query: t.query, Batch: out.Batch, Digest: out.Digest, Attempt: out.Attempt})
+	if err != nil {
+		return nil, err
 	}
+	q, g := t.markerCargo(out.TimeMS, []byte(t.ID()), mark)
+	g.load(uint64(out.Batch), lanes, &t.at)
+	g.close(t.press)
+	t.session.settled(ctx)
+	st := &staged{batch: out.Batch, digest: out.Digest, attempt: out.Attempt, since: t.wall()}
+	if err := t.session.send(ctx, g, &t.at); err != nil {
+		return nil, fmt.Errorf("stage batch %d: %w", out.Batch, t.failed(ctx, err))
+	}
+	st.offset, st.alarm = q.offset, t.alarm(out.Batch)
 	t.staged = st
 	return json.Marshal(rec)
+}
+
+// alarm warns when a batch that is staged is not published for half of the time that the broker gives it.
+func (t *Target) alarm(batch checkpoint.BatchID) *time.Timer {
+	half := t.cfg.TransactionTimeout / 2
+	err := fault.New(CodeSlow, t.place(), fmt.Errorf("the transaction of batch %d is open for more than %s, the broker ends it after %s", batch, half, t.cfg.TransactionTimeout),
+		"see why it is not published: a slow checkpoint directory or another target; or raise `transactionTimeout` of the sink")
+	return time.AfterFunc(half, func() { t.cfg.Warn(err) })
+}
+
+// markerCargo returns a cargo with a record for the marker topic.
+func (t *Target) markerCargo(ms int64, key, value []byte) (*queue, *cargo) {
+	g := &cargo{batchMS: ms, queues: map[place]*queue{}}
+	q := g.queue(place{topic: t.markerTopic()}, t.at.topics[t.markerTopic()].id)
+	c := newChunk()
+	c.add(&abi.Record{Key: key, Value: value}, none, batchTime)
+	g.put(q, c)
+	return q, g
 }
 
 // lanesOf checks and counts the lanes of a batch.
@@ -65,7 +95,7 @@ func (t *Target) lanesOf(out sink.Output) ([]*lane, stagedRecord, error) {
 			}
 			lanes = append(lanes, mine)
 			rec.Records += mine.Rows()
-			rec.Bytes += int64(len(mine.data))
+			rec.Bytes += mine.Bytes()
 		}
 	}
 	return lanes, rec, nil
@@ -84,7 +114,7 @@ func (t *Target) ready(ctx context.Context) error {
 			return err
 		}
 	}
-	if t.producer != nil {
+	if t.session != nil && !t.session.spent {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Patience)
@@ -99,96 +129,12 @@ func (t *Target) ready(ctx context.Context) error {
 	return nil
 }
 
-// produce sends a batch. After an error the producer is gone.
-func (t *Target) produce(ctx context.Context, out sink.Output, lanes []*lane, st *staged) error {
-	mark, err := json.Marshal(marker{Version: markerVersion, Query: t.query, Batch: out.Batch, Digest: out.Digest, Attempt: out.Attempt})
-	if err != nil {
-		return err
-	}
-	cl := t.producer
-	if err := cl.BeginTransaction(); err != nil {
-		return t.failed(ctx, nil, lanes, err)
-	}
-	var data, last flight
-	t.build(out, lanes)
-	for i := range t.records {
-		data.launch(ctx, cl, &t.records[i])
-	}
-	last.launch(ctx, cl, &kgo.Record{Topic: t.markerTopic(), Key: []byte(t.ID()), Value: mark, Timestamp: time.UnixMilli(out.TimeMS)})
-	for _, f := range []*flight{&data, &last} {
-		if r, err := f.land(ctx, cl); err != nil {
-			return t.failed(ctx, r, lanes, err)
-		}
-	}
-	st.offset = last.last
-	return nil
-}
-
-// build makes the batch's records, in the memory of the batch before. Those without a key get their position, from the
-// batch's id on, so that small batches do not all begin at one partition.
-func (t *Target) build(out sink.Output, lanes []*lane) {
-	rows, heads := 0, 0
-	for _, l := range lanes {
-		rows += len(l.entries)
-		heads += len(l.headers)
-	}
-	if cap(t.records) < rows {
-		t.records = make([]kgo.Record, 0, rows+rows/4)
-	}
-	if cap(t.heads) < heads {
-		t.heads = make([]kgo.RecordHeader, 0, heads+heads/4)
-	}
-	t.records, t.heads = t.records[:0], t.heads[:0]
-	for _, l := range lanes {
-		t.records, t.heads = l.build(t.records, t.heads, out.TimeMS)
-	}
-	for i := range t.records {
-		t.records[i].Partition = int32((uint64(out.Batch) + uint64(i)) & 0x7fffffff)
-	}
-}
-
-// failed gives the producer up after an error. The client may still be sending: the memory it sends from is left to it.
-func (t *Target) failed(ctx context.Context, r *kgo.Record, lanes []*lane, err error) error {
-	for _, l := range lanes {
-		l.take()
-	}
-	t.records, t.heads = nil, nil
+// failed gives the producer up after an error.
+func (t *Target) failed(ctx context.Context, err error) error {
 	if isFenced(err) {
 		t.fencedBy = err
 	}
-	f := t.flightFault(r, err)
+	f := t.sendFault(err)
 	t.drop(ctx)
 	return f
-}
-
-// The brokers finish a transaction after the answer to its end. A record for the next one that comes before is turned away
-// and tried again only after add.partitions.to.txn.retry.backoff.ms, 20 by default. So we ask, for about that long.
-const (
-	settleTime  = 20 * time.Millisecond
-	settlePause = 300 * time.Microsecond
-)
-
-// settled waits a little until the brokers are done with the last transaction. It is only about time.
-func (t *Target) settled(ctx context.Context) {
-	if t.now().Sub(t.ended) > 2*settleTime {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	for t.unfinished(ctx) && pause(ctx, settlePause) == nil {
-		continue
-	}
-}
-
-// unfinished tells that the transaction's outcome is decided but not yet written everywhere.
-func (t *Target) unfinished(ctx context.Context) bool {
-	all, err := t.admin().DescribeTransactions(ctx, t.txnID())
-	if err != nil {
-		return false
-	}
-	switch all[t.txnID()].State {
-	case "PrepareCommit", "PrepareAbort", "PrepareEpochFence":
-		return true
-	}
-	return false
 }

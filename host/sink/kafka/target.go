@@ -16,20 +16,20 @@ import (
 type Target struct {
 	cfg    Config
 	sinks  map[string]*route
-	topics []string        // all that may be published to, in order
-	known  map[string]bool // those of them that exist
+	topics []string // all that may be published to, in order
+	press  *press
+	at     layout         // of those of them that exist, and the marker topic
+	limits map[string]int // bytes of a batch, of those that say it
+	looked time.Time      // when all topics were last asked for
 
 	abortPatience time.Duration
 
 	query    string
 	base     *kgo.Client // looks, and never produces
-	producer *kgo.Client // nil after an error: what was staged is lost, the id must be taken over again
+	session  *session    // nil after an error: what was staged is lost, the id must be taken over again
 	fencedBy error       // another owner has it: only Open may take it over
 	newest   marker      // what is published, as far as this process knows
 	staged   *staged
-	ended    time.Time // of the last transaction that was ended
-	records  []kgo.Record
-	heads    []kgo.RecordHeader
 	partial  atLeastOnce
 }
 
@@ -44,7 +44,8 @@ type staged struct {
 	digest  string
 	attempt string
 	since   time.Time
-	offset  int64 // of its marker
+	offset  int64       // of its marker
+	alarm   *time.Timer // warns when it grows old
 }
 
 // ID returns the connection's name.
@@ -70,7 +71,7 @@ func (t *Target) NewLane(name string) (sink.Lane, error) {
 	if !ok {
 		return nil, fmt.Errorf("target %s has no sink %q", t.ID(), name)
 	}
-	return &lane{route: r, limit: int(t.cfg.MaxMessage), names: map[string]string{}, used: make([]bool, len(r.topics))}, nil
+	return t.newLane(r), nil
 }
 
 func (t *Target) txnID() string       { return "wasmill." + t.query + "." + t.ID() }
@@ -91,7 +92,7 @@ func (t *Target) Open(ctx context.Context, o sink.Owner) (sink.Published, error)
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Patience)
 	defer cancel()
 	t.drop(ctx)
-	t.query, t.fencedBy, t.ended = o.Query, nil, time.Time{}
+	t.query, t.fencedBy = o.Query, nil
 	t.newest = marker{Batch: checkpoint.NoBatch}
 	if err := t.reach(); err != nil {
 		return nothing, err
@@ -100,7 +101,7 @@ func (t *Target) Open(ctx context.Context, o sink.Owner) (sink.Published, error)
 		return nothing, err
 	}
 	if !t.exact() {
-		return nothing, t.partial.open(t)
+		return nothing, t.beginPlain(ctx)
 	}
 	if err := t.ensureMarkerTopic(ctx); err != nil {
 		return nothing, err
@@ -116,11 +117,11 @@ func (t *Target) reach() error {
 	if t.base != nil {
 		return nil
 	}
-	opts, err := t.cfg.Connection.Options()
+	opts, err := t.cfg.options()
 	if err != nil {
 		return err
 	}
-	if t.base, err = kgo.NewClient(append(opts, kgo.MetadataMinAge(metadataMinAge), kgo.DisableClientMetrics())...); err != nil {
+	if t.base, err = kgo.NewClient(opts...); err != nil {
 		return t.brokerFault("", fmt.Errorf("make a client: %w", err))
 	}
 	return nil
@@ -145,7 +146,7 @@ func (t *Target) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), t.abortPatience)
 	defer cancel()
 	t.drop(ctx)
-	t.partial.close()
+	t.partial = atLeastOnce{}
 	if t.base != nil {
 		t.base.Close()
 		t.base = nil
@@ -159,11 +160,4 @@ func pause(ctx context.Context, d time.Duration) error {
 	defer cancel()
 	<-wait.Done()
 	return ctx.Err()
-}
-
-func timestamp(ms, batchMS int64) time.Time {
-	if ms == batchTime {
-		ms = batchMS
-	}
-	return time.UnixMilli(ms)
 }

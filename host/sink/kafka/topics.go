@@ -17,25 +17,37 @@ import (
 // findTopics asks which of the target's topics exist. A sink's fixed topic must; one that a header may name is looked for
 // again when a record names it.
 func (t *Target) findTopics(ctx context.Context) error {
-	known, missing, err := t.existing(ctx, t.topics)
+	found, missing, err := t.existing(ctx, t.topics)
 	if err != nil {
 		return err
 	}
 	for i := range t.cfg.Sinks {
-		if s := &t.cfg.Sinks[i]; s.Topic != "" && !known[s.Topic] {
+		s := &t.cfg.Sinks[i]
+		if _, ok := found[s.Topic]; s.Topic != "" && !ok {
 			return t.noTopic(s.Topic, missing[s.Topic])
 		}
 	}
-	t.known = known
+	t.at = layout{topics: found}
+	t.limits = map[string]int{}
+	t.learnLimits(ctx, t.topics)
+	t.shapeLanes()
 	return nil
 }
 
-// checkTopics sees to it that the topics that a batch is for exist, before a transaction is begun for them.
+// checkTopics sees to it that the topics that a batch is for exist, before a transaction is begun for them, and looks for
+// new partitions now and then.
 func (t *Target) checkTopics(ctx context.Context, lanes []*lane) error {
+	if t.now().Sub(t.looked) > layoutAge {
+		if err := t.at.refresh(ctx, t.base); err != nil {
+			return t.dataFault(err)
+		}
+		t.shapeLanes()
+	}
 	var ask []string
 	for _, l := range lanes {
-		for i, used := range l.used {
-			if name := l.route.topics[i]; used && !t.known[name] {
+		for i := range l.topics {
+			name := l.route.topics[i]
+			if _, known := t.at.topics[name]; l.topics[i].rows > 0 && !known {
 				ask = append(ask, name)
 			}
 		}
@@ -43,46 +55,60 @@ func (t *Target) checkTopics(ctx context.Context, lanes []*lane) error {
 	if len(ask) == 0 {
 		return nil
 	}
-	known, missing, err := t.existing(ctx, ask)
+	found, missing, err := t.existing(ctx, ask)
 	if err != nil {
 		return err
 	}
 	for _, name := range ask {
-		if !known[name] {
+		if _, ok := found[name]; !ok {
 			return t.noTopic(name, missing[name])
 		}
 	}
-	maps.Copy(t.known, known)
+	maps.Copy(t.at.topics, found)
+	t.learnLimits(ctx, ask)
+	t.shapeLanes()
 	return nil
+}
+
+// learnLimits reads how large a batch the topics take. Where that may not be read, a batch that is too large is refused by
+// the broker.
+func (t *Target) learnLimits(ctx context.Context, topics []string) {
+	all, err := t.admin().DescribeTopicConfigs(ctx, topics...)
+	if err != nil {
+		return
+	}
+	for _, rc := range all {
+		if n, err := strconv.Atoi(values(rc.Configs)[keyMaxMessage]); rc.Err == nil && err == nil {
+			t.limits[rc.Name] = n
+		}
+	}
+}
+
+// shapeLanes tells the lanes that start from now on how the topics are.
+func (t *Target) shapeLanes() {
+	t.looked = t.now()
+	for _, r := range t.sinks {
+		for i, name := range r.topics {
+			s := &shape{partitions: int32(len(t.at.topics[name].leaders)), limit: int(t.cfg.MaxMessage)}
+			if n, ok := t.limits[name]; ok && n > headerSize {
+				s.limit = min(s.limit, n)
+			}
+			r.shapes[i].Store(s)
+		}
+	}
 }
 
 // existing asks which topics there are. It asks twice: a broker may not yet know of a new one, nor the client of what it
 // has just been told.
-func (t *Target) existing(ctx context.Context, topics []string) (known map[string]bool, missing map[string]error, err error) {
-	if known, missing, err = t.look(ctx, topics); err == nil && len(missing) > 0 && pause(ctx, 2*metadataMinAge) == nil {
-		return t.look(ctx, topics)
+func (t *Target) existing(ctx context.Context, topics []string) (found map[string]topicLayout, missing map[string]error, err error) {
+	found, missing, err = lookUp(ctx, t.base, topics)
+	if err == nil && len(missing) > 0 && pause(ctx, 2*metadataMinAge) == nil {
+		found, missing, err = lookUp(ctx, t.base, topics)
 	}
-	return known, missing, err
-}
-
-func (t *Target) look(ctx context.Context, topics []string) (known map[string]bool, missing map[string]error, err error) {
-	meta, err := t.admin().Metadata(ctx, topics...)
 	if err != nil {
 		return nil, nil, t.brokerFault("", fmt.Errorf("ask for topics: %w", err))
 	}
-	known, missing = map[string]bool{}, map[string]error{}
-	for _, name := range topics {
-		d, listed := meta.Topics[name]
-		switch {
-		case !listed:
-			missing[name] = kerr.UnknownTopicOrPartition
-		case d.Err != nil:
-			missing[name] = d.Err
-		default:
-			known[name] = true
-		}
-	}
-	return known, missing, nil
+	return found, missing, nil
 }
 
 func (t *Target) noTopic(name string, err error) error {
@@ -98,6 +124,8 @@ const (
 	keyMinISR  = "min.insync.replicas"
 	keySegment = "segment.bytes"
 	keyUnclean = "unclean.leader.election.enable"
+
+	keyMaxMessage = "max.message.bytes"
 
 	compact         = "compact"
 	goodReplicas    = 3
@@ -123,7 +151,11 @@ func (t *Target) ensureMarkerTopic(ctx context.Context) error {
 	if d.Err != nil {
 		return t.brokerFault("topic "+name, d.Err)
 	}
-	return t.checkMarkerTopic(ctx, d)
+	if err := t.checkMarkerTopic(ctx, d); err != nil {
+		return err
+	}
+	t.at.topics[name] = layoutOf(d)
+	return nil
 }
 
 func (t *Target) createMarkerTopic(ctx context.Context, brokers int) (kadm.TopicDetail, error) {
