@@ -9,9 +9,22 @@ import (
 	"strings"
 )
 
-// retainStep is how many batches must have become superfluous before they are removed: the note of what is gone costs
-// two syncs.
-const retainStep = 10
+// retainStep is how many batches must at least have become superfluous before they are removed, and retainShare their
+// share of what is kept: the note of what is gone costs two syncs, and small batches follow each other in milliseconds.
+const (
+	retainStep  = 10
+	retainShare = 100
+)
+
+// wholeSweep is how many sweeps of a long log go by names alone before one looks at the directories: listing ten thousand
+// names takes longer than a batch.
+const (
+	wholeSweep = 32
+	longLog    = 1000
+)
+
+// retainStepOf is how many batches are removed together when so many are kept.
+func retainStepOf(kept BatchID) BatchID { return max(retainStep, kept/retainShare) }
 
 // Policy says which batches are kept for replay.
 type Policy struct {
@@ -28,6 +41,15 @@ type retention struct {
 	floor     BatchID            // the oldest batch kept
 	revisions map[BatchID]string // of the retained decisions; nil until it is needed
 	used      map[string]bool    // artifacts that this process has put
+	sweeps    int
+	oldest    batchTime // of a batch that was too young to go
+}
+
+// batchTime is a plan's time.
+type batchTime struct {
+	id   BatchID
+	ms   int64
+	read bool
 }
 
 func (r *retention) note(id BatchID, revision string) {
@@ -44,15 +66,19 @@ func (r *retention) use(name string) {
 }
 
 // Retain removes the records of batches below upTo that the policy does not keep, and then the revisions and modules
-// that only they needed. It does nothing until retainStep batches can go. A durable note of the new floor is written
+// that only they needed. It does nothing until a number of them can go. A durable note of the new floor is written
 // first, so that no crash can leave a log that seems to have a gap.
 func (l *Log) Retain(ctx context.Context, upTo BatchID, p Policy) error {
 	floor, err := l.newFloor(ctx, upTo, p)
-	if err != nil || floor-l.keep.floor < retainStep {
+	old := l.keep.floor
+	if err != nil || floor-old < retainStepOf(upTo-old) {
 		return err
 	}
 	if err := l.raiseFloor(ctx, floor); err != nil {
 		return err
+	}
+	if l.keep.sweeps++; upTo-floor >= longLog && l.keep.sweeps%wholeSweep != 1 {
+		return l.removeRange(old, floor)
 	}
 	v, err := look(ctx, l.files, l.dir)
 	if err != nil {
@@ -70,22 +96,48 @@ func (l *Log) Retain(ctx context.Context, upTo BatchID, p Policy) error {
 func (l *Log) newFloor(ctx context.Context, upTo BatchID, p Policy) (BatchID, error) {
 	last := min(l.next.decision, upTo)
 	mayGo := min(last-BatchID(max(p.Keep, 2)), upTo-1)
-	mustGo := last - BatchID(max(p.Max, p.Keep, 2)) + retainStep - 1
+	most := BatchID(max(p.Max, p.Keep, 2))
+	mustGo := last - most + retainStepOf(most) - 1
 	now := l.opts.Clock()
 	id := l.keep.floor
 	for ; id <= mayGo; id++ {
 		if id <= mustGo {
 			continue
 		}
-		plan, err := l.wholePlan(ctx, id)
+		ms, err := l.timeOf(ctx, id)
 		if err != nil {
 			return id, err
 		}
-		if plan.TimeMS > now-p.AgeMS {
+		if ms > now-p.AgeMS {
 			break
 		}
 	}
 	return id, nil
+}
+
+// timeOf is the batch time of a plan. It is asked for the same one after every batch, until that is old enough.
+func (l *Log) timeOf(ctx context.Context, id BatchID) (int64, error) {
+	if o := l.keep.oldest; o.read && o.id == id {
+		return o.ms, nil
+	}
+	plan, err := l.wholePlan(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	l.keep.oldest = batchTime{id: id, ms: plan.TimeMS, read: true}
+	return plan.TimeMS, nil
+}
+
+// removeRange removes the records of batches by their names. What else there is of them goes with a later sweep.
+func (l *Log) removeRange(from, to BatchID) error {
+	for id := from; id < to; id++ {
+		for _, name := range []string{recordName(offsetsDir, id), recordName(commitsDir, id)} {
+			if err := removeIfThere(l.files, path.Join(l.dir, name)); err != nil {
+				return ioError("remove", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 func (l *Log) raiseFloor(ctx context.Context, floor BatchID) error {

@@ -1,7 +1,10 @@
 package checkpoint
 
 import (
+	"strconv"
 	"testing"
+
+	"github.com/wasmill/wasmill/checkpoint/durable"
 )
 
 func TestRetainKeepsThePolicy(t *testing.T) {
@@ -136,5 +139,55 @@ func TestRetainWithAnUnreadableRevision(t *testing.T) {
 	wantCode(t, "retain", l.Retain(t.Context(), 29, Policy{Keep: 5, Max: 5}), CodeDamaged, "revisions/")
 	if _, err := l.Module(t.Context(), shaOf(module)); err != nil {
 		t.Error(err)
+	}
+}
+
+// listCount counts how often directories are listed.
+type listCount struct {
+	durable.Files
+	lists int
+}
+
+func (c *listCount) List(dir string) ([]durable.Info, error) {
+	c.lists++
+	return c.Files.List(dir)
+}
+
+// TestRetainOfManySmallBatches: a long log stays within its bounds without its directories being listed all the time, and
+// what was set aside goes too in the end.
+func TestRetainOfManySmallBatches(t *testing.T) {
+	_, mem := memory()
+	files := &listCount{Files: mem}
+	l := open(t, files, "c")
+	policy := Policy{Keep: 100, AgeMS: 60 * 60 * 1000, Max: 1500}
+	now := options().Clock()
+	before := files.lists
+	const batches = 4000
+	for id := range BatchID(batches) {
+		p := plan(id)
+		p.TimeMS = now
+		must(t, l.WritePlan(t.Context(), p))
+		must(t, l.WriteDecision(t.Context(), decision(id)))
+		if id%500 == 7 {
+			put(t, mem, "c/offsets/."+strconv.Itoa(int(id))+".amended-0badcafe", "x")
+		}
+		must(t, l.Retain(t.Context(), id, policy))
+		if kept := id - l.keep.floor + 1; kept > BatchID(policy.Max) {
+			t.Fatalf("after batch %d there are %d", id, kept)
+		}
+	}
+	if n := files.lists - before; n > 100 {
+		t.Errorf("directories were listed %d times in %d batches", n, batches)
+	}
+	v, err := look(t.Context(), files, "c")
+	must(t, err)
+	if first := v.offsets.first(); first < batches-1500 || first > batches-1400 || v.commits.first() != first {
+		t.Errorf("kept from %d and %d on", first, v.commits.first())
+	}
+	if len(v.findings) > 0 || len(v.offsets.old)+len(v.commits.old) > 0 {
+		t.Errorf("findings %v, left over %v %v", v.findings, v.offsets.old, v.commits.old)
+	}
+	if n := len(v.offsets.side); n > 5 {
+		t.Errorf("%d hidden files are left: %v", n, v.offsets.side)
 	}
 }
