@@ -1,13 +1,11 @@
 package kafka
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
-	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -20,6 +18,7 @@ const (
 	batchHeader = 61
 	batchPrefix = 12 // base offset and length, which the length does not count
 	atLength    = 8
+	atEpoch     = 12
 	atMagic     = 16
 	atCRC       = 17
 	atChecked   = 21 // the checksum covers all from here on
@@ -48,6 +47,7 @@ func damage(format string, args ...any) error { return &damaged{fmt.Errorf(forma
 // batch is the header of one stored batch.
 type batch struct {
 	base, last  int64
+	epoch       int32
 	attr        uint16
 	first, most int64 // timestamps
 	producer    int64
@@ -76,7 +76,7 @@ func splitBatch(in []byte) (b batch, raw, rest []byte, ok bool, err error) {
 	}
 	raw = in[:length]
 	b = batch{
-		base: base, last: base + int64(delta),
+		base: base, last: base + int64(delta), epoch: int32(binary.BigEndian.Uint32(raw[atEpoch:])),
 		attr:  binary.BigEndian.Uint16(raw[atChecked:]),
 		first: int64(binary.BigEndian.Uint64(raw[atFirstTime:])), most: int64(binary.BigEndian.Uint64(raw[atMaxTime:])),
 		producer: int64(binary.BigEndian.Uint64(raw[atProducer:])),
@@ -91,13 +91,12 @@ type decoder struct {
 	unpacker
 	rec     abi.Record
 	headers []abi.Header // the first ones are those that are attached
-	aborted map[int64]bool
 
 	unpacked int64 // bytes of records that were unpacked since the decoder was made ready
 }
 
 func newDecoder(maxBatch int) *decoder {
-	return &decoder{unpacker: unpacker{max: maxBatch}, aborted: map[int64]bool{}}
+	return &decoder{unpacker: unpacker{max: maxBatch}}
 }
 
 // window is what a decoder delivers of one partition: the offsets from From up to and without To.
@@ -113,56 +112,35 @@ type writeError struct{ err error }
 
 func (e *writeError) Error() string { return e.err.Error() }
 
-// decode delivers the records of a fetch that lie in a window, and returns the offset after the last batch that was
-// passed, or w.from when there was none. Aborted transactions are left out as the Java client does it: a producer's
-// records are out from the first offset of an aborted transaction up to its marker.
+// decode delivers the records of an answer to a fetch at w.from that lie in a window, and returns the offset after the last
+// batch that was passed, or w.from when there was none.
 func (d *decoder) decode(p *kmsg.FetchResponseTopicPartition, w *window) (next int64, err error) {
-	clear(d.aborted)
-	begun := abortedBy(p)
-	next = w.from
-	in, after := p.RecordBatches, int64(0)
-	for len(in) > 0 && next < w.to {
-		b, raw, rest, ok, err := splitBatch(in)
-		if err != nil {
-			return next, err
-		}
-		if !ok {
-			break
-		}
-		in = rest
-		if b.base < after { // how far the log reaches is no bound: a broker looks at that before it reads
-			return next, damage("the batch at offset %d follows one that ends at %d", b.base, after-1)
-		}
-		after = b.last + 1
-		if b.base >= w.to {
-			return w.to, nil
-		}
-		for len(begun) > 0 && begun[0].FirstOffset <= b.last {
-			d.aborted[begun[0].ProducerID] = true
-			begun = begun[1:]
-		}
-		out := w.committed && b.is(attrTransactional) && d.aborted[b.producer]
-		if b.is(attrControl) {
-			if err := d.control(&b, raw); err != nil {
-				return next, err
-			}
-		} else if !out && b.last >= w.from && b.count > 0 {
-			if err := d.batch(&b, raw, w); err != nil {
-				return next, err
-			}
-		}
-		next = max(next, b.last+1)
+	c, bad := scan(p, w.from, w.committed)
+	next, err = d.deliver(c, w)
+	if err == nil && next < w.to {
+		err = bad
 	}
-	return next, nil
+	return next, err
 }
 
-// abortedBy lists aborted transactions by first offset: brokers may give them in another order.
-func abortedBy(p *kmsg.FetchResponseTopicPartition) []kmsg.FetchResponseTopicPartitionAbortedTransaction {
-	list := p.AbortedTransactions
-	slices.SortFunc(list, func(a, b kmsg.FetchResponseTopicPartitionAbortedTransaction) int {
-		return cmp.Compare(a.FirstOffset, b.FirstOffset)
-	})
-	return list
+// deliver does the same with a chunk that holds w.from.
+func (d *decoder) deliver(c *chunk, w *window) (next int64, err error) {
+	next = w.from
+	for i := c.at(w.from); i < len(c.spans); i++ {
+		s := &c.spans[i]
+		if s.base >= w.to {
+			return w.to, nil
+		}
+		if s.raw != nil {
+			if err := d.batch(s.raw, w); err != nil {
+				return next, err
+			}
+		}
+		if next = s.last + 1; next >= w.to {
+			return next, nil
+		}
+	}
+	return next, nil
 }
 
 func checksum(raw []byte, base int64) error {
@@ -172,27 +150,12 @@ func checksum(raw []byte, base int64) error {
 	return nil
 }
 
-// control ends an aborted transaction: the key of a marker is a version and a type of two bytes each, 0 for abort.
-func (d *decoder) control(b *batch, raw []byte) error {
-	if err := checksum(raw, b.base); err != nil {
+// batch delivers the records of one batch that lie in the window.
+func (d *decoder) batch(raw []byte, w *window) error {
+	b, _, _, _, err := splitBatch(raw)
+	if err != nil {
 		return err
 	}
-	if b.count < 1 {
-		return nil
-	}
-	f := fields{b: b.records}
-	f.varint() // length
-	f.skip(1)
-	f.varint()
-	f.varint()
-	if key := f.bytes(); f.ok() && len(key) >= 4 && key[2] == 0 && key[3] == 0 {
-		delete(d.aborted, b.producer)
-	}
-	return nil
-}
-
-// batch delivers the records of one batch that lie in the window.
-func (d *decoder) batch(b *batch, raw []byte, w *window) error {
 	if err := checksum(raw, b.base); err != nil {
 		return err
 	}
@@ -210,7 +173,7 @@ func (d *decoder) batch(b *batch, raw []byte, w *window) error {
 		}
 		body := fields{b: f.b[:size]}
 		records = f.b[size:]
-		offset, err := d.record(&body, b)
+		offset, err := d.record(&body, &b)
 		if err != nil || offset <= at || offset > b.last {
 			return damage("record %d of the batch at offset %d: %w", n, b.base, errors.Join(err, errRecord))
 		}

@@ -41,6 +41,7 @@ const (
 	DefaultFetchBytes = 4 << 20
 	DefaultMaxRecord  = abi.MaxRecord
 	DefaultMaxBatch   = 256 << 20
+	DefaultMemory     = 32 << 20
 	DefaultPatience   = 60 * time.Second
 	DefaultDiscovery  = 10 * time.Second
 	DefaultCommit     = 5 * time.Second
@@ -84,6 +85,9 @@ type Config struct {
 	// FetchBytes is about how much one fetch of a partition brings; MaxRecord the largest record in bytes, a larger one is
 	// rejected as too_large; MaxBatch what a stored batch may unpack to. 0 means the defaults.
 	FetchBytes, MaxRecord, MaxBatch int
+	// Memory is about how many bytes of stored batches are held of all partitions together: those of the batch that runs and
+	// those fetched for the next. One stored batch and one fetch of each leader may come on top. 0 means the default.
+	Memory int
 	// Patience is how long a partition may stand still for errors that go by; Discovery how often topics and partitions
 	// are looked up; Commit how often offsets are committed at most. 0 means the defaults.
 	Patience, Discovery, Commit time.Duration
@@ -96,7 +100,7 @@ type Config struct {
 	Options []kgo.Opt
 }
 
-// Source reads topics. It implements source.Source.
+// Source reads topics. It implements source.Source and source.Notifier.
 type Source struct {
 	cfg     Config
 	pattern *regexp.Regexp // nil: by name
@@ -106,7 +110,8 @@ type Source struct {
 	stale   atomic.Bool // a read has found that the cluster is not what it was
 	meta    topicCache
 	sizes   sizes
-	rests   rests
+	pre     *prefetcher
+	opts    []kgo.Opt // of clients
 	pool    sync.Pool // of *decoder
 
 	// Owned by the goroutine that calls Latest, Release and Freeze.
@@ -131,7 +136,10 @@ func comparePartitions(a, b partition) int {
 	return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.num, b.num))
 }
 
-var _ source.Source = (*Source)(nil)
+var (
+	_ source.Source   = (*Source)(nil)
+	_ source.Notifier = (*Source)(nil)
+)
 
 // New returns a source. It reaches for no broker.
 func New(cfg Config) (*Source, error) {
@@ -152,10 +160,11 @@ func New(cfg Config) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts = append(opts, kgo.WithHooks(&s.dials))
-	if s.client, err = kgo.NewClient(append(opts, cfg.Options...)...); err != nil {
+	s.opts = append(append(opts, kgo.WithHooks(&s.dials)), cfg.Options...)
+	if s.client, err = kgo.NewClient(s.opts...); err != nil {
 		return nil, configFault(cfg.Name, err.Error())
 	}
+	s.pre = newPrefetcher(s)
 	return s, nil
 }
 
@@ -163,6 +172,7 @@ func (c *Config) complete() error {
 	c.FetchBytes = cmp.Or(max(c.FetchBytes, 0), DefaultFetchBytes)
 	c.MaxRecord = cmp.Or(max(c.MaxRecord, 0), DefaultMaxRecord)
 	c.MaxBatch = cmp.Or(max(c.MaxBatch, 0), DefaultMaxBatch)
+	c.Memory = cmp.Or(max(c.Memory, 0), DefaultMemory)
 	c.Patience = cmp.Or(max(c.Patience, 0), DefaultPatience)
 	c.Discovery = cmp.Or(max(c.Discovery, 0), DefaultDiscovery)
 	c.Commit = cmp.Or(max(c.Commit, 0), DefaultCommit)
@@ -180,6 +190,8 @@ func (c *Config) complete() error {
 		return configFault(c.Name, "a topic without a name")
 	case c.FetchBytes > maxFetch:
 		return configFault(c.Name, fmt.Sprintf("a fetch brings at most %d bytes", maxFetch))
+	case c.Memory > maxMemory:
+		return configFault(c.Name, fmt.Sprintf("at most %d bytes are held", maxMemory))
 	case c.Clock == nil:
 		return configFault(c.Name, "no clock")
 	}
@@ -257,8 +269,13 @@ func all(topics map[string]*topicInfo) []partition {
 	return out
 }
 
-// Close commits what was released last and gives the connections up.
+// News tells of records that have been fetched and are not planned, of trouble that the next plan will find, and now and
+// then that it is time to look for new partitions.
+func (s *Source) News() <-chan struct{} { return s.pre.news }
+
+// Close commits what was released last and gives the connections up. Fetches that are under way are broken off.
 func (s *Source) Close() error {
+	s.pre.close()
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()
 	if err := s.commit(ctx); err != nil {

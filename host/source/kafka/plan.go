@@ -39,6 +39,8 @@ func (s *Source) Latest(ctx context.Context, from checkpoint.Position, limit sou
 	if s.stale.Swap(false) {
 		s.meta.at, s.floors = time.Time{}, nil
 		clear(s.validated)
+	} else if parts, ok := s.inMemory(pos, limit); ok {
+		return s.planned(from, pos, parts, false)
 	}
 	parts, lost, err := s.survey(ctx, pos, from.IsZero())
 	if err != nil {
@@ -47,6 +49,14 @@ func (s *Source) Latest(ctx context.Context, from checkpoint.Position, limit sou
 	if err := s.share(ctx, parts, limit); err != nil {
 		return checkpoint.Position{}, err
 	}
+	if err := s.pre.follow(parts); err != nil {
+		return checkpoint.Position{}, err
+	}
+	return s.planned(from, pos, parts, lost)
+}
+
+// planned tells of a plan and writes it as a position.
+func (s *Source) planned(from checkpoint.Position, pos position, parts []ahead, lost bool) (checkpoint.Position, error) {
 	news := lost || from.IsZero() && s.pins()
 	lags := make([]Lag, 0, len(parts))
 	for i := range parts {

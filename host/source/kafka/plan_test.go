@@ -6,9 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/fault"
@@ -281,34 +279,5 @@ func TestBadConfig(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestRestsAreKept: a fetch brings more than one small range, and is not made again for the next.
-func TestRestsAreKept(t *testing.T) {
-	w := newWorld(t)
-	w.create("rests", 1)
-	var want []string
-	for i := range 10 {
-		w.produce("rests", 0, numbers("v-", 10*i, 10)...)
-	}
-	for i := range 100 {
-		want = append(want, fmt.Sprintf("rests-0@%d v-%d", i, i))
-	}
-	fetches := w.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Count: -1, Observe: true})
-	s := w.open(nil, "rests")
-	var got []string
-	var at checkpoint.Position
-	for range 15 {
-		to := w.latest(s, at, source.Limit{Records: 7})
-		got = append(got, w.read(s, at, to)...)
-		at = to
-	}
-	w.want(got, want...)
-	if n := fetches.Hits(); n != 1 {
-		t.Errorf("%d fetches for 15 ranges of one answer", n)
-	}
-	if s.rests.bytes != 0 || len(s.rests.of) != 0 {
-		t.Errorf("%d bytes are kept of a log that is read to its end", s.rests.bytes)
 	}
 }

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// maxFetch bounds FetchBytes.
-	maxFetch = 64 << 20
+	// maxFetch bounds FetchBytes, maxMemory Memory.
+	maxFetch  = 64 << 20
+	maxMemory = 1 << 30
 	// probeBytes is how much a look at a partition's sizes asks for. A broker gives one stored batch at least.
 	probeBytes = 64 << 10
 	// fetchWait is how long a broker may wait for data, milliseconds. Planned data is there already.
@@ -80,6 +81,7 @@ type reader struct {
 	bytes   int32   // what a fetch asks for
 	sound   int32   // leader epoch in which the part's end was found sound
 	probing bool    // one answer is enough
+	direct  bool    // what lies in memory is of no use
 }
 
 func (r *reader) run(ctx context.Context, w window) error {
@@ -88,6 +90,13 @@ func (r *reader) run(ctx context.Context, w window) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		w.from = r.pos
+		if held, err := r.held(ctx, &w); held || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		answer, err := r.fetch(ctx)
 		if err != nil {
 			return err
@@ -95,12 +104,38 @@ func (r *reader) run(ctx context.Context, w window) error {
 		if answer == nil {
 			continue
 		}
-		w.from = r.pos
 		if err := r.take(ctx, answer, &w); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// held delivers what lies in memory, if anything does at pos. Damage there is looked at by a fetch of the reader's own.
+func (r *reader) held(ctx context.Context, w *window) (bool, error) {
+	if r.direct {
+		return false, nil
+	}
+	c, err := r.s.pre.find(ctx, r.part, r.pos)
+	if c == nil || err != nil {
+		return false, err
+	}
+	before := r.d.unpacked
+	next, err := r.d.deliver(c, w)
+	if we := (*writeError)(nil); errors.As(err, &we) {
+		return true, we.err
+	}
+	r.direct = err != nil
+	if next > r.pos {
+		r.s.sizes.add(r.part.key(), r.d.unpacked-before, next-r.pos)
+		r.moved(next)
+		r.s.pre.passed(r.part, next)
+	}
+	return true, nil
+}
+
+func (r *reader) moved(next int64) {
+	r.pos, r.backoff, r.empty, r.damaged, r.outside = next, backoff{}, 0, 0, 0
 }
 
 // take delivers what a fetch has brought.
@@ -112,10 +147,7 @@ func (r *reader) take(ctx context.Context, answer *kmsg.FetchResponseTopicPartit
 	}
 	if next > r.pos {
 		r.s.sizes.add(r.part.key(), r.d.unpacked-before, next-r.pos)
-		r.pos, r.backoff, r.empty, r.damaged, r.outside = next, backoff{}, 0, 0, 0
-		if next >= r.part.To && !r.probing {
-			r.s.rests.put(r.part, answer)
-		}
+		r.moved(next)
 	} else if err == nil {
 		return r.nothing(ctx, answer)
 	}
@@ -169,9 +201,6 @@ func (r *reader) pause(ctx context.Context, why error) error {
 
 // fetch asks the partition's leader for what comes at pos. It returns nil when there is no answer and a pause was made.
 func (r *reader) fetch(ctx context.Context) (*kmsg.FetchResponseTopicPartition, error) {
-	if kept := r.s.rests.take(r.part, r.pos); kept != nil {
-		return kept, nil
-	}
 	leader, err := r.leader(ctx)
 	if err != nil || leader == none {
 		return nil, err

@@ -20,8 +20,14 @@ const CodeGroup = "kafka.group"
 // commitTimeout bounds one commit of offsets: it is for onlookers and must not hold a batch up.
 const commitTimeout = 5 * time.Second
 
-// Release commits the offsets of a position to the group, now and then: they are for lag tools and nothing hangs on them.
+// Release lets go of what was held for the batch, and commits the offsets of its end to the group, now and then: they are
+// for lag tools and nothing hangs on them.
 func (s *Source) Release(ctx context.Context, upTo checkpoint.Position) error {
+	pos, err := parsePosition(upTo)
+	if err != nil {
+		return err
+	}
+	s.pre.release(pos)
 	if s.cfg.Group == "" {
 		return ctx.Err()
 	}

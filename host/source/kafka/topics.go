@@ -57,8 +57,8 @@ func (c *topicCache) put(name string, t *topicInfo) {
 // subscribed returns the topics that are read, by name: those of the last look, when it is not too old and not fresh.
 // A topic that is read by name and is not there, or not any more, is left out.
 func (s *Source) subscribed(ctx context.Context, fresh bool) (map[string]*topicInfo, error) {
-	now := s.cfg.Clock()
-	if age := now.Sub(s.meta.at); fresh || s.meta.at.IsZero() || age < 0 || age >= s.cfg.Discovery {
+	if fresh || s.due() {
+		now := s.cfg.Clock()
 		if err := s.discover(ctx); err != nil {
 			return nil, err
 		}
@@ -73,6 +73,12 @@ func (s *Source) subscribed(ctx context.Context, fresh bool) (map[string]*topicI
 		}
 	}
 	return out, nil
+}
+
+// due reports whether the last look at all subscribed topics is too old.
+func (s *Source) due() bool {
+	age := s.cfg.Clock().Sub(s.meta.at)
+	return s.meta.at.IsZero() || age < 0 || age >= s.cfg.Discovery
 }
 
 // discover looks up all subscribed topics. One that was known and is not found is looked up again for a while.

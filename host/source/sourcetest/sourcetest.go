@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -98,6 +99,7 @@ func Run(t *testing.T, factory Factory) {
 		"returns the writer's error":              returnsError,
 		"reads in parallel":                       readsInParallel,
 		"reads what was released":                 readsReleased,
+		"tells of news":                           tellsNews,
 	} {
 		t.Run(name, func(t *testing.T) {
 			ignore := goleak.IgnoreCurrent()
@@ -249,9 +251,63 @@ func endsQuietly(t *testing.T, in Input) {
 			return
 		}
 		in.More(t)
-		next := latest(t, src, end, source.Limit{})
+		next := grown(t, src, end)
 		if next == end || len(read(t, src, source.Range{From: end, To: next})) == 0 {
 			t.Fatal("what was added is not found")
+		}
+	})
+}
+
+// newsPatience is how long news of what was added may take.
+const newsPatience = 10 * time.Second
+
+// grown plans on after an input has grown. A source that tells of news may learn of it a moment later, and must tell.
+func grown(t *testing.T, src source.Source, from checkpoint.Position) checkpoint.Position {
+	t.Helper()
+	n, tells := src.(source.Notifier)
+	if !tells {
+		return latest(t, src, from, source.Limit{})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), newsPatience)
+	defer cancel()
+	for {
+		if to := latest(t, src, from, source.Limit{}); to != from {
+			return to
+		}
+		select {
+		case <-n.News():
+		case <-ctx.Done():
+			t.Fatal("nothing tells of what was added")
+		}
+	}
+}
+
+// tellsNews asserts that a source that tells of news does so for everything that is added while the job waits.
+func tellsNews(t *testing.T, in Input) {
+	open(t, in, func(src source.Source) {
+		n, tells := src.(source.Notifier)
+		if !tells || in.More == nil {
+			t.Skip("the source tells of nothing, or the input cannot grow")
+		}
+		news := n.News()
+		if cap(news) != 1 {
+			t.Errorf("the channel has %d places", cap(news))
+		}
+		var at checkpoint.Position
+		for _, r := range plan(t, src, at, source.Limit{}) {
+			read(t, src, r)
+			at = r.To
+		}
+		for range 5 {
+			in.More(t)
+			next := grown(t, src, at)
+			if len(read(t, src, source.Range{From: at, To: next})) == 0 {
+				t.Error("there is news and nothing to read")
+			}
+			at = next
+			if n.News() != news {
+				t.Fatal("the channel is another one")
+			}
 		}
 	})
 }

@@ -1,0 +1,217 @@
+package kafka
+
+import (
+	"math"
+	"slices"
+
+	"github.com/wasmill/wasmill/host/source"
+)
+
+const (
+	// fullShare: when what lies ahead fills this part of the memory, a batch is made of it and reaches no further, whatever
+	// the limit would allow: nobody then waits for a fetch.
+	fullShare = 4
+	// roundFrom and roundShare: a range of so many offsets ends with a stored batch when that costs it no more than this
+	// part; one that ends within a batch has that batch unpacked twice.
+	roundFrom, roundShare = 256, 8
+	// packedGuess is how much a compressed batch unpacks to where nothing of the partition has been read yet.
+	packedGuess = 4
+)
+
+// inMemory plans from what has been fetched already: no request is made. ok is false when that does not do: something of
+// the position is not held, a look at the cluster is due, or the batch would be small for want of memory.
+func (s *Source) inMemory(pos position, limit source.Limit) (parts []ahead, ok bool) {
+	if s.due() {
+		return nil, false
+	}
+	p := s.pre
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := 0
+	for name, t := range pos {
+		if s.reads(name) {
+			known += len(t.parts)
+		}
+	}
+	if known == 0 || known != len(p.streams) {
+		return nil, false
+	}
+	parts = make([]ahead, 0, known)
+	for _, w := range p.workers {
+		for _, st := range w.streams {
+			a, ok := st.ahead(pos)
+			if !ok {
+				return nil, false
+			}
+			parts = append(parts, a)
+		}
+	}
+	if len(parts) != known {
+		return nil, false
+	}
+	sortAhead(parts)
+	if !p.share(parts, limit) {
+		return nil, false
+	}
+	left := false
+	for i := range parts {
+		st := p.streams[parts[i].partition]
+		st.settle(p, &parts[i])
+		left = left || st.next > st.from
+	}
+	if left {
+		p.tell()
+	}
+	return parts, true
+}
+
+// ahead is what a stream holds for a batch after a position.
+func (st *stream) ahead(pos position) (a ahead, ok bool) {
+	at, ok := pos.at(st.partition)
+	if !ok || st.life != live || st.fails > 0 || st.end == none || pos[st.topic].id != st.id || !st.holds(at.offset) {
+		return a, false
+	}
+	end := max(st.end, st.next)
+	if st.stop < math.MaxInt64 {
+		if end < st.stop {
+			return a, false // the end of what was there when the input was frozen is not seen yet
+		}
+		end = max(st.stop, at.offset)
+	}
+	return ahead{partition: st.partition, id: st.id, known: true, was: at, start: at.offset, end: logEnd{end, none}}, true
+}
+
+// share says how much a batch takes of each stream. It reports false when it takes what is not held.
+func (p *prefetcher) share(parts []ahead, limit source.Limit) bool {
+	lags := make([]int64, len(parts))
+	held := 0
+	for i := range parts {
+		lags[i] = parts[i].lag()
+		held += p.streams[parts[i].partition].weigh(p, parts[i].start, math.MaxInt64, math.MaxInt64).stored
+	}
+	full := held >= p.s.cfg.Memory/fullShare
+	for i, n := range allot(lags, limit.Records) {
+		a := &parts[i]
+		a.take = n
+		if here := p.streams[a.partition].next - a.start; n > here {
+			if !full {
+				return false
+			}
+			a.take = here
+		}
+	}
+	p.fit(parts, limit.Bytes)
+	for i := range parts {
+		a := &parts[i]
+		st := p.streams[a.partition]
+		a.take = st.round(a.start, a.take)
+		if a.take > 0 {
+			a.end.epoch = st.epochAt(a.start + a.take)
+		}
+	}
+	return true
+}
+
+// fit cuts the shares to about so many unpacked bytes; 0 is no limit. At least one offset is left.
+func (p *prefetcher) fit(parts []ahead, limit int64) {
+	if limit <= 0 {
+		return
+	}
+	var total, most int64
+	largest := -1
+	weights := make([]int64, len(parts))
+	for i := range parts {
+		a := &parts[i]
+		weights[i] = p.streams[a.partition].weigh(p, a.start, a.start+a.take, math.MaxInt64).bytes
+		total += weights[i]
+		if a.take > 0 && weights[i] >= most {
+			most, largest = weights[i], i
+		}
+	}
+	if largest < 0 || total <= limit {
+		return
+	}
+	left := int64(0)
+	for i := range parts {
+		a := &parts[i]
+		share, _ := mulDiv(weights[i], limit, total)
+		a.take = p.streams[a.partition].weigh(p, a.start, a.start+a.take, share).offsets
+		left += a.take
+	}
+	if left == 0 {
+		parts[largest].take = 1
+	}
+}
+
+// weight is how much a part of a stream holds.
+type weight struct {
+	offsets int64 // that were weighed
+	bytes   int64 // unpacked: known of batches that are not compressed, else by what was read of the partition last
+	stored  int   // as stored
+}
+
+// weigh adds up what lies between two offsets, and stops where it would be more than so many bytes: before a stored batch,
+// or within the first one.
+func (st *stream) weigh(p *prefetcher, from, to, most int64) (w weight) {
+	end := min(to, st.next)
+	st.spans(from, to, func(s *span) bool {
+		first, last := max(s.base, from), min(s.last, to-1)
+		n, size := last-first+1, s.unpacked(p, st)
+		if n <= s.last-s.base {
+			size, _ = mulDiv(n, size, s.last-s.base+1)
+		}
+		if w.bytes+size > most {
+			if end = first; w.bytes == 0 {
+				n, _ = mulDiv(most, n, size)
+				end += n
+			}
+			return false
+		}
+		w.bytes += size
+		w.stored += len(s.raw)
+		return true
+	})
+	w.offsets = end - from
+	return w
+}
+
+// unpacked is about how many bytes the records of a stored batch are.
+func (s *span) unpacked(p *prefetcher, st *stream) int64 {
+	if s.raw == nil {
+		return 0
+	}
+	if !s.packed() {
+		return int64(len(s.raw) - batchHeader)
+	}
+	if size, ok := p.s.sizes.get(st.partition); ok {
+		return int64(size * float64(s.last-s.base+1))
+	}
+	return packedGuess * int64(len(s.raw))
+}
+
+// round lets a range end with a stored batch where that costs little.
+func (st *stream) round(start, take int64) int64 {
+	if take < roundFrom {
+		return take
+	}
+	st.spans(start+take, start+take+1, func(s *span) bool {
+		if cut := s.base - start; s.base < start+take && cut >= take-take/roundShare {
+			take = cut
+		}
+		return false
+	})
+	return take
+}
+
+// settle notes a plan, and lets go of what no batch needs any more where sealing has not said so.
+func (st *stream) settle(p *prefetcher, a *ahead) {
+	p.bytes -= st.drop(st.kept)
+	if p.bytes >= p.s.cfg.Memory && st.next <= a.start {
+		p.bytes -= st.drop(a.start)
+	}
+	st.plan(a)
+}
+
+func sortAhead(parts []ahead) {
+	slices.SortFunc(parts, func(a, b ahead) int { return comparePartitions(a.partition, b.partition) })
+}
