@@ -144,39 +144,50 @@ var javaHashes = map[string]int32{
 	"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971, "abc": 479470107,
 }
 
-// TestPartitions: keys go where the Java client sends them; records without one go around, the same way again.
+// TestPartitions: keys go where the Java client sends them. Records without one go around in runs, the same way again: a
+// small batch to one partition, which is another one for the next batch.
 func TestPartitions(t *testing.T) {
 	c := newFake(t)
 	target := c.opened(t, nil)
-	var keyed, keyless []abi.Record
+	var keyed, few, many []abi.Record
 	for _, key := range slices.Sorted(maps.Keys(javaHashes)) {
 		keyed = append(keyed, record(key, key))
 	}
 	for i := range 9 {
-		keyless = append(keyless, abi.Record{Value: []byte(strconv.Itoa(i))})
+		few = append(few, abi.Record{Value: []byte("few " + strconv.Itoa(i))})
+	}
+	for range 36 {
+		many = append(many, abi.Record{Value: append([]byte("many "), make([]byte, 100_000)...)})
 	}
 	mustPublish(t, target, 0, keyed...)
-	mustStage(t, target, 1, keyless...)
+	mustStage(t, target, 1, few...)
 	if err := target.Abort(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	mustPublish(t, target, 1, keyless...)
-	seen := 0
+	mustPublish(t, target, 1, few...)
+	mustPublish(t, target, 2, many...)
+	got := map[string][]int{}
 	for _, r := range c.committed(t, "out") {
-		seen++
 		if r.Key == nil {
-			i, err := strconv.Atoi(string(r.Value))
-			if want := int32(1+i) % 4; err != nil || r.Partition != want {
-				t.Errorf("record %d is in partition %d, want %d", i, r.Partition, want)
+			kind, _, _ := strings.Cut(string(r.Value), " ")
+			if got[kind] == nil {
+				got[kind] = make([]int, 4)
 			}
+			got[kind][r.Partition]++
 			continue
 		}
+		seen := "keyed"
+		if got[seen] == nil {
+			got[seen] = make([]int, 4)
+		}
+		got[seen][0]++
 		if want := javaHashes[string(r.Key)] & 0x7fffffff % 4; r.Partition != want {
 			t.Errorf("key %s is in partition %d, want %d", r.Key, r.Partition, want)
 		}
 	}
-	if seen != len(keyed)+len(keyless) {
-		t.Errorf("%d records are there", seen)
+	want := map[string][]int{"keyed": {len(keyed), 0, 0, 0}, "few": {0, 9, 0, 0}, "many": {9, 9, 9, 9}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
