@@ -18,6 +18,7 @@ var arrows = map[string][]string{
 	"host/fault":         {},
 	"host/job":           {"abi", "host/fault"},
 	"host/rows":          {"abi", "host/sink", "checkpoint", "host/fault"},
+	"host/registry":      {"checkpoint/durable", "host/fault", "host/rows/confluent"},
 	"host/kafkaconn":     {"host/fault"},
 	"host/source":        {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/kafkaconn"},
 	"host/sink":          {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/kafkaconn", "host/rows"},

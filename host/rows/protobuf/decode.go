@@ -36,6 +36,9 @@ type decoder struct {
 	spans []span
 }
 
+// maxSpans bounds the known fields of the messages that are open at once, and with them the memory.
+const maxSpans = 2 << 20
+
 // span is one occurrence of a known field in a payload.
 type span struct {
 	f    *field
@@ -72,6 +75,9 @@ func (d *decoder) scan(m *message, b []byte) error {
 			}
 		}
 		d.spans = append(d.spans, span{f, wire, inner(num, wire, value)})
+	}
+	if len(d.spans) > maxSpans {
+		return jsonvalue.ErrTooLarge
 	}
 	if oneofs != nil {
 		d.dropUnset(base, oneofs)
