@@ -12,8 +12,8 @@ import (
 // BenchmarkGuest times the guest's part alone: the call of wasmill_batch on chunks of 1,000 records that already lie in
 // its memory, with a host that does not read what comes out. The number that counts is ns/record, the best of all rounds.
 func BenchmarkGuest(b *testing.B) {
-	inputs := map[string][]string{"f1": events(1000), "clean": benchFlights(1000)}
-	for _, name := range []string{"f1", "clean"} {
+	inputs := map[string][]string{"f1": events(1000), "convert": orders(1000), "clean": benchFlights(1000)}
+	for _, name := range []string{"f1", "convert", "clean"} {
 		for _, lang := range []string{"rust", "go"} {
 			module, ok := builds(name)[lang]
 			if !ok {

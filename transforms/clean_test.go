@@ -15,6 +15,9 @@ import (
 
 // builds are the modules of each transform: the same transform in several languages.
 func builds(name string) map[string]string {
+	if name == "convert" {
+		return map[string]string{"rust": "convert-rust.wasm", "go": "convert-go.wasm"}
+	}
 	return map[string]string{"rust": name + ".wasm", "go": name + "-go.wasm"}
 }
 

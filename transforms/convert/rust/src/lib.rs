@@ -24,10 +24,11 @@ fn convert(r: Record<'_>, out: &mut Out) -> Result {
     if status.is_null() {
         return Err(dead_letter(2, "status is missing"));
     }
-    let Some(cents) = r.get(AMOUNT).scaled(2)? else {
+    let cents = r.get(AMOUNT).scaled(2)?;
+    let currency = r.get(CURRENCY).text()?;
+    let Some(cents) = cents else {
         return Err(dead_letter(3, "amount is missing"));
     };
-    let currency = r.get(CURRENCY).text()?;
     let Some(rate) = rate(&currency) else {
         return Err(no_rate(&currency));
     };
