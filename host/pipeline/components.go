@@ -130,7 +130,7 @@ func (p *Program) kafkaTarget(j *job.Job, one *job.KafkaSink, out map[string]sin
 	}
 	cfg := kafkasink.Config{
 		Connection: conn, Guarantee: sink.Guarantee(one.Delivery), Compression: kafkasink.Compression(one.Compression),
-		MaxMessage: int32(one.MaxMessage), Clock: p.env.Clock.Now,
+		MaxMessage: int32(one.MaxMessage), Clock: p.env.Clock.Now, Warn: p.warn("publish to " + one.Connection),
 	}
 	for i := range j.Sinks {
 		if k := j.Sinks[i].Kafka; k != nil && k.Connection == one.Connection {

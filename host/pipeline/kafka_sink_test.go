@@ -67,9 +67,9 @@ func TestTopicToTopics(t *testing.T) {
 	}
 	p.checkTopics(t, j)
 	if !slices.ContainsFunc(warnings, func(w string) bool {
-		return strings.Contains(w, "look at the settings of main: topic eu: replication factor is 1")
+		return strings.Contains(w, "look at the settings of main: the cluster: number of brokers is 1")
 	}) {
-		t.Errorf("nobody is warned of one replica: %q", warnings)
+		t.Errorf("nobody is warned of one broker: %q", warnings)
 	}
 }
 

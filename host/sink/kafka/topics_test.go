@@ -2,6 +2,7 @@ package kafka_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,30 +206,59 @@ func TestOutputTopics(t *testing.T) {
 	}
 }
 
+// TestWarnings sets what can break the promise, and is told, once for all topics that share it.
 func TestWarnings(t *testing.T) {
-	c := newFake(t)
-	cl := c.client(t)
-	defer cl.Close()
-	adm := kadm.NewClient(cl)
-	yes := "true"
-	if _, err := adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Name: "unclean.leader.election.enable", Value: &yes}}, "out"); err != nil {
-		t.Fatal(err)
-	}
-	target := c.opened(t, nil)
-	all, err := target.Warnings(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]bool{}
-	for _, w := range all {
-		got[w.Place+" "+w.Setting] = true
-		if w.Value == "" || w.Text == "" {
-			t.Errorf("incomplete: %+v", w)
-		}
-	}
-	for _, want := range []string{"topic out replication factor", "topic out unclean.leader.election.enable", "topic " + markerTopic + " replication factor"} {
-		if !got[want] {
-			t.Errorf("%s is not named in %v", want, all)
-		}
+	two, yes, small := "2", "true", "2000"
+	for _, test := range []struct {
+		name    string
+		brokers int
+		topics  map[string]map[string]*string // settings
+		want    []string
+	}{
+		{"one broker", 1, map[string]map[string]*string{"out": nil, "other": nil}, []string{"the cluster: number of brokers"}},
+		{"three brokers", 3, map[string]map[string]*string{"out": nil, "other": nil}, []string{
+			"topic other, topic out: min.insync.replicas", "topic other, topic out: replication factor",
+		}},
+		{"settings", 1, map[string]map[string]*string{"out": {"unclean.leader.election.enable": &yes}, "other": {"min.insync.replicas": &two}, "small": {"max.message.bytes": &small}}, []string{
+			"the cluster: number of brokers", "topic other: min.insync.replicas", "topic out: unclean.leader.election.enable", "topic small: max.message.bytes",
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newFake(t, kfake.NumBrokers(test.brokers))
+			cl := c.client(t)
+			defer cl.Close()
+			adm := kadm.NewClient(cl)
+			var names []string
+			for name, set := range test.topics {
+				names = append(names, name)
+				if _, err := adm.DeleteTopic(t.Context(), name); err != nil && name != "small" {
+					t.Fatal(err)
+				}
+				if _, err := adm.CreateTopic(t.Context(), 2, 1, set, name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			target := c.target(t, nil, func(cfg *kafka.Config) { cfg.Sinks[0].TopicHeader, cfg.Sinks[0].Topics = "to", names })
+			if _, err := target.Open(t.Context(), c.owner()); err != nil {
+				t.Fatal(err)
+			}
+			all, err := target.Warnings(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, w := range all {
+				if w.Value == "" || w.Text == "" {
+					t.Errorf("incomplete: %+v", w)
+				}
+				if !strings.HasPrefix(w.Place, "broker") {
+					got = append(got, w.Place+": "+w.Setting)
+				}
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s\n%v", diff, all)
+			}
+		})
 	}
 }

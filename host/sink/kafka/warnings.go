@@ -2,16 +2,17 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // Warning is a setting of the cluster that can break the promise of exactly once.
 type Warning struct {
-	Place   string // a topic or a broker
+	Place   string // topics, a broker or the cluster
 	Setting string
 	Value   string
 	Text    string // what can happen, and what to set
@@ -22,6 +23,7 @@ func (w Warning) String() string {
 }
 
 const (
+	brokerCount       = "number of brokers"
 	replicationFactor = "replication factor"
 	unknownValue      = "unknown"
 
@@ -31,7 +33,7 @@ const (
 )
 
 // Warnings reads the settings of the topics and brokers that the promise rests on. It may be called after Open. What may not
-// be read is a warning too.
+// be read is a warning too. A cluster that is too small for any of them to be right gets one warning.
 func (t *Target) Warnings(ctx context.Context) ([]Warning, error) {
 	names := t.topics
 	if t.exact() && t.query != "" {
@@ -41,62 +43,97 @@ func (t *Target) Warnings(ctx context.Context) ([]Warning, error) {
 	if err != nil {
 		return nil, t.brokerFault("", err)
 	}
-	var out []Warning
+	var w warner
+	if w.small = len(meta.Brokers) < goodReplicas; w.small {
+		w.add("the cluster", brokerCount, strconv.Itoa(len(meta.Brokers)),
+			"what is published is lost with their disks: three are needed, with three replicas of each topic and min.insync.replicas=2")
+	}
+	all, err := t.admin().DescribeTopicConfigs(ctx, names...)
 	for _, name := range names {
-		if d := meta.Topics[name]; d.Err == nil {
-			out = append(out, t.topicWarnings(ctx, d)...)
+		d := meta.Topics[name]
+		if d.Err != nil {
+			continue
 		}
+		rc, rerr := all.On(name, nil)
+		if rerr = errors.Join(err, rerr, rc.Err); rerr != nil {
+			w.add("topic "+name, keyMinISR, unknownValue, "the topic's settings cannot be read: "+rerr.Error())
+			continue
+		}
+		w.topic(d, values(rc.Configs), t.cfg.MaxMessage, name == t.markerTopic())
 	}
-	if !t.exact() {
-		return out, nil
+	if t.exact() && len(meta.Brokers) > 0 {
+		t.brokerWarnings(ctx, meta.Brokers[0].NodeID, &w)
 	}
-	return append(out, t.brokerWarnings(ctx, meta)...), nil
+	return w.all(), nil
 }
 
-func (t *Target) topicWarnings(ctx context.Context, d kadm.TopicDetail) []Warning {
-	var out []Warning
-	place := "topic " + d.Topic
-	warn := func(setting, value, text string) {
-		out = append(out, Warning{Place: place, Setting: setting, Value: value, Text: text})
+// warner gathers warnings, one for all topics that share it.
+type warner struct {
+	small  bool // fewer brokers than replicas are needed
+	found  []Warning
+	places [][]string
+}
+
+func (w *warner) add(place, setting, value, text string) {
+	for i := range w.found {
+		if f := &w.found[i]; f.Setting == setting && f.Value == value && f.Text == text {
+			w.places[i] = append(w.places[i], place)
+			return
+		}
 	}
+	w.found = append(w.found, Warning{Setting: setting, Value: value, Text: text})
+	w.places = append(w.places, []string{place})
+}
+
+// namedPlaces is how many places a warning names.
+const namedPlaces = 3
+
+func (w *warner) all() []Warning {
+	for i, p := range w.places {
+		if more := len(p) - namedPlaces; more > 0 {
+			p = append(p[:namedPlaces:namedPlaces], fmt.Sprintf("%d more", more))
+		}
+		w.found[i].Place = strings.Join(p, ", ")
+	}
+	return w.found
+}
+
+func (w *warner) topic(d kadm.TopicDetail, set map[string]string, maxMessage int32, marker bool) {
+	place := "topic " + d.Topic
 	replicas := len(d.Partitions[0].Replicas)
 	for _, p := range d.Partitions {
 		replicas = min(replicas, len(p.Replicas))
 	}
-	if replicas < goodReplicas {
-		warn(replicationFactor, strconv.Itoa(replicas), "what is published is gone with the disks of as many brokers: use three")
+	isr, err := strconv.Atoi(set[keyMinISR])
+	switch {
+	case err != nil:
+	case isr > replicas:
+		w.add(place, keyMinISR, set[keyMinISR], fmt.Sprintf("the topic has %d replicas: nothing can be published to it", replicas))
+	case isr < goodISR && !w.small:
+		w.add(place, keyMinISR, set[keyMinISR], "a record is acknowledged when a single broker has it: use 2, with three replicas")
 	}
-	set, err := t.settings(ctx, d.Topic)
-	if err != nil {
-		warn(keyMinISR, unknownValue, "the topic's settings cannot be read: "+err.Error())
-		return out
-	}
-	if n, err := strconv.Atoi(set[keyMinISR]); err == nil && n < goodISR {
-		warn(keyMinISR, set[keyMinISR], "a record is acknowledged when a single broker has it: use 2, with three replicas")
+	if replicas < goodReplicas && !w.small {
+		w.add(place, replicationFactor, strconv.Itoa(replicas), "what is published is gone with the disks of as many brokers: use three")
 	}
 	if set[keyUnclean] == "true" {
-		warn(keyUnclean, "true", "a broker that has missed records may become leader, which loses what was acknowledged: use false")
+		w.add(place, keyUnclean, "true", "a broker that has missed records may become leader, which loses what was acknowledged: use false")
 	}
-	return out
+	if n, err := strconv.ParseInt(set[keyMaxMessage], 10, 64); err == nil && n < int64(maxMessage) && !marker {
+		w.add(place, keyMaxMessage, set[keyMaxMessage],
+			fmt.Sprintf("a record between this and the sink's `maxMessage` of %d bytes stops the job: lower maxMessage, so that it is set aside, or raise the setting", maxMessage))
+	}
 }
 
-func (t *Target) brokerWarnings(ctx context.Context, meta kadm.Metadata) []Warning {
-	if len(meta.Brokers) == 0 {
-		return nil
-	}
-	id := meta.Brokers[0].NodeID
+func (t *Target) brokerWarnings(ctx context.Context, id int32, w *warner) {
 	place := fmt.Sprintf("broker %d", id)
 	all, err := t.admin().DescribeBrokerConfigs(ctx, id)
 	if err == nil && len(all) == 1 {
 		err = all[0].Err
 	}
 	if err != nil || len(all) != 1 {
-		if err == nil {
-			err = kerr.UnknownServerError
-		}
-		return []Warning{{Place: place, Setting: keyTxnReplicas, Value: unknownValue, Text: "the broker's settings cannot be read: " + err.Error()}}
+		w.add(place, keyTxnReplicas, unknownValue, fmt.Sprintf("the broker's settings cannot be read: %v", err))
+		return
 	}
-	var out []Warning
 	set := values(all[0].Configs)
 	for _, c := range []struct {
 		key   string
@@ -106,15 +143,11 @@ func (t *Target) brokerWarnings(ctx context.Context, meta kadm.Metadata) []Warni
 		{keyTxnReplicas, goodReplicas, "the outcome of a transaction is gone with the disks of as many brokers: use three"},
 		{keyTxnISR, goodISR, "the outcome of a transaction is acknowledged when a single broker has it: use 2"},
 	} {
-		if n, err := strconv.Atoi(set[c.key]); err == nil && n < c.least {
-			out = append(out, Warning{Place: place, Setting: c.key, Value: set[c.key], Text: c.text})
+		if n, err := strconv.Atoi(set[c.key]); err == nil && n < c.least && !w.small {
+			w.add(place, c.key, set[c.key], c.text)
 		}
 	}
 	if n, err := strconv.ParseInt(set[keyMaxTimeout], 10, 64); err == nil && n < t.cfg.TransactionTimeout.Milliseconds() {
-		out = append(out, Warning{
-			Place: place, Setting: keyMaxTimeout, Value: set[keyMaxTimeout],
-			Text: fmt.Sprintf("the transaction timeout of %s is longer: lower it", t.cfg.TransactionTimeout),
-		})
+		w.add(place, keyMaxTimeout, set[keyMaxTimeout], fmt.Sprintf("the transaction timeout of %s is longer: lower it", t.cfg.TransactionTimeout))
 	}
-	return out
 }
