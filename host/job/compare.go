@@ -114,6 +114,7 @@ func (d *differ) source(path string, a, b revisionSource) {
 	if a.Isolation != b.Isolation {
 		d.ok(path+".isolation", "another isolation level, for records read from now on")
 	}
+	d.formats(path+".decode", a.Decode, b.Decode, "records read from now on")
 	if !slices.Equal(a.Attach, b.Attach) {
 		d.ok(path+".attach", "other headers are attached from now on")
 	}
@@ -200,6 +201,7 @@ func (d *differ) sink(path string, a, b *revisionSink) {
 	if a.Format == b.Format && !reflect.DeepEqual(a.Kafka, b.Kafka) {
 		d.ok(path+".kafka", "other records fit the sink from now on: maxMessage, topicHeader or its topics change")
 	}
+	d.formats(path+".encode", a.Encode, b.Encode, "records published from now on")
 	if (a.Schema == nil) != (b.Schema == nil) {
 		d.consent(path+".schema", "rows with and without a schema would lie side by side")
 		return

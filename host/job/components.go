@@ -135,6 +135,8 @@ func describeConnections() Field {
 				kind("kafka", "A Kafka cluster: brokers, clientId, tls {ca, cert, key (PEM texts), serverName, insecureSkipVerify}, sasl {mechanism "+
 					"(plain, scram-sha-256, scram-sha-512, oauthbearer), username, password, token, tokenUrl, clientId, clientSecret, scope, extensions}, "+
 					"dialTimeout, requestTimeout."),
+				kind("schemaRegistry", "A schema registry with Confluent's API: urls (of instances of one registry), auth {username, password, or token}, tls {ca, cert, key (PEM texts), "+
+					"serverName, insecureSkipVerify}, timeout of a request. What it has said is kept in the checkpoint under the connection's name: another registry needs another name."),
 				kind("postgres", "A PostgreSQL database. Nothing in this version uses it."),
 				kind("sqlite", "A SQLite database. Nothing in this version uses it."),
 			},

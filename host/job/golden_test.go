@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/wasmill/wasmill/host/kafkaconn"
+	"github.com/wasmill/wasmill/host/registry"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -32,10 +33,13 @@ func testEnv() Env {
 			return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrNotExist}
 		},
 		CheckConnection: func(name, kind string, settings []byte) error {
-			if kind != "kafka" {
-				return nil
+			var err error
+			switch kind {
+			case "kafka":
+				_, err = kafkaconn.Parse(name, settings)
+			case "schemaRegistry":
+				_, err = registry.Parse(name, settings)
 			}
-			_, err := kafkaconn.Parse(name, settings)
 			return err
 		},
 	}

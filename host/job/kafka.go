@@ -20,6 +20,7 @@ type KafkaSource struct {
 	Isolation  string
 	Group      string // consumer group that offsets are committed to, for other tools; "" none
 	OnDataLoss string // fail, skip
+	Formats    Formats
 }
 
 // KafkaStart says where a job without progress begins. The zero value is the start of every partition.
@@ -31,7 +32,7 @@ type KafkaStart struct {
 }
 
 func describeKafkaSource() Field {
-	return Field{
+	f := Field{
 		Name: "kafka", Type: TypeObject, Component: true, Example: "{connection: main, topics: [orders]}",
 		Doc: "Reads topics of a cluster. A record's timestamp is its event time, unless eventTime says otherwise.",
 		Fields: []Field{
@@ -66,12 +67,18 @@ func describeKafkaSource() Field {
 			},
 		},
 	}
+	f.Fields = append(f.Fields, describeFormats(
+		"How values are written. avro, protobuf and json-schema: in a schema registry's framing; each becomes one JSON object, by the schema that wrote it. "+
+			"A record without such framing, or whose schema the registry does not know, follows errors; while the registry is away the job waits.",
+		"How keys are written.")...)
+	return f
 }
 
 func buildKafkaSource(v *value) *KafkaSource {
 	s := &KafkaSource{
 		Connection: v.at("connection").text, Topics: v.at("topics").texts(), Pattern: v.at("pattern").text,
 		Isolation: v.at("isolation").text, Group: v.at("group").text, OnDataLoss: v.at("onDataLoss").text,
+		Formats: buildFormats(v),
 	}
 	if at, err := time.Parse(time.RFC3339, v.at("from").text); err == nil {
 		s.Start.TimeMS = at.UnixMilli()
@@ -85,6 +92,7 @@ func buildKafkaSource(v *value) *KafkaSource {
 
 func (c *checker) kafkaSource(j *Job, v *value, s *KafkaSource) {
 	c.connection(j, v.at("connection"), "kafka")
+	c.formats(j, v, s.Formats)
 	if v.at("topics").set == v.at("pattern").set {
 		c.wrongAt(v.path, CodeConflict, "a kafka source takes either topics or a pattern", "")
 	}

@@ -20,10 +20,13 @@ type KafkaSink struct {
 	MaxMessage  int64  // bytes of a record, as Kafka counts them
 	// TransactionTimeout is after what time the brokers end a transaction that was left open.
 	TransactionTimeout time.Duration
+	Formats            Formats
+	// Schema and KeySchema are those that values and keys are written by; nil where they are raw.
+	Schema, KeySchema *TopicSchema
 }
 
 func describeKafkaSink() Field {
-	return Field{
+	f := Field{
 		Name: "kafka", Type: TypeObject, Component: true, Example: "{connection: main, topic: clean}",
 		Doc: "Publishes to topics that exist. Exactly once for readers of committed records: what all sinks of one connection take of a batch is one transaction.",
 		Fields: []Field{
@@ -60,15 +63,24 @@ func describeKafkaSink() Field {
 			},
 		},
 	}
+	f.Fields = append(f.Fields, describeFormats(
+		"How values are written. avro, protobuf and json-schema: in a schema registry's framing. A value that does not fit its schema exactly does not fit the sink: see errors.",
+		"How keys are written.")...)
+	f.Fields = append(f.Fields, describeTopicSchema("schema", "values"), describeTopicSchema("keySchema", "keys"))
+	return f
 }
 
 func buildKafkaSink(v *value) *KafkaSink {
-	return &KafkaSink{
+	k := &KafkaSink{
 		Connection: v.at("connection").text, Topic: v.at("topic").text,
 		TopicHeader: v.at("topicHeader").text, Topics: v.at("topics").texts(),
 		Compression: v.at("compression").text, Delivery: v.at("delivery").text, MaxMessage: v.at("maxMessage").num,
 		TransactionTimeout: milliseconds(v.at("transactionTimeout").num),
+		Formats:            buildFormats(v),
 	}
+	k.Schema = buildTopicSchema(v.at("schema"), k.Formats.Value, k.Topic, "-value")
+	k.KeySchema = buildTopicSchema(v.at("keySchema"), k.Formats.Key, k.Topic, "-key")
+	return k
 }
 
 // kafkaSinks checks each kafka sink, and that those of one connection, which are one target, agree.
@@ -80,6 +92,7 @@ func (c *checker) kafkaSinks(j *Job, items []*value) {
 			continue
 		}
 		c.kafkaSink(j, v, k)
+		c.sinkFormats(j, v, k, j.Sinks[i].Name)
 		if !v.at("connection").good() {
 			continue
 		}

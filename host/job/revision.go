@@ -45,6 +45,7 @@ type revisionSource struct {
 	CSV         *revisionCSV       `json:"csv,omitempty"`
 	Generator   *revisionGenerator `json:"generator,omitempty"`
 	Isolation   string             `json:"isolation,omitempty"` // "" is read_committed
+	Decode      *revisionFormats   `json:"decode,omitempty"`    // nil: raw bytes
 	Attach      []string           `json:"attach,omitempty"`
 	EventTime   *revisionEventTime `json:"eventTime"`
 }
@@ -112,6 +113,7 @@ type revisionSink struct {
 	Schema      []revisionColumn `json:"schema"`
 	PartitionBy []string         `json:"partitionBy"`
 	Kafka       *revisionTopics  `json:"kafka,omitempty"`
+	Encode      *revisionFormats `json:"encode,omitempty"` // nil: raw bytes
 }
 
 // revisionTopics is what makes a record a misfit of a kafka sink. Names of topics are not stored.
@@ -183,7 +185,7 @@ func reviseSource(s *Source) revisionSource {
 		r.Generator = &revisionGenerator{Kind: g.Kind, Seed: g.Seed}
 	}
 	if k := s.Kafka; k != nil {
-		r.Format = "kafka"
+		r.Format, r.Decode = "kafka", reviseFormats(k.Formats, nil, nil)
 		if k.Isolation != "read_committed" {
 			r.Isolation = k.Isolation
 		}
@@ -246,6 +248,7 @@ func reviseSink(s *Sink) revisionSink {
 		r.Format = s.Stdout.Format
 	case s.Kafka != nil:
 		r.Format, r.Kafka = "kafka", reviseTopics(s.Kafka)
+		r.Encode = reviseFormats(s.Kafka.Formats, s.Kafka.Schema, s.Kafka.KeySchema)
 	}
 	return r
 }

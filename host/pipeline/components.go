@@ -50,7 +50,11 @@ func (p *Program) source(s *job.Source, state string, readOnly bool) (source.Sou
 			Name: s.Name, Seed: s.Generator.Seed, Rate: s.Generator.Rate, Total: s.Generator.Records, Clock: p.env.Clock.Now,
 		})
 	}
-	return p.kafkaSource(s)
+	src, err := p.kafkaSource(s)
+	if err != nil {
+		return nil, err
+	}
+	return p.decode(src, s.Kafka.Formats, readOnly)
 }
 
 func (p *Program) kafkaSource(s *job.Source) (source.Source, error) {
@@ -137,7 +141,11 @@ func (p *Program) kafkaTarget(j *job.Job, one *job.KafkaSink, out map[string]sin
 			cfg.Sinks = append(cfg.Sinks, kafkasink.Sink{Name: j.Sinks[i].Name, Topic: k.Topic, TopicHeader: k.TopicHeader, Topics: k.Topics})
 		}
 	}
-	t, err := kafkasink.New(cfg)
+	bare, err := kafkasink.New(cfg)
+	if err != nil {
+		return err
+	}
+	t, err := p.encode(j, bare, one.Connection)
 	if err != nil {
 		return err
 	}

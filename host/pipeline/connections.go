@@ -5,14 +5,18 @@ import (
 
 	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/kafkaconn"
+	"github.com/wasmill/wasmill/host/registry"
 )
 
 // CheckConnection says what is wrong with the settings of a connection. It reaches for nothing.
 func CheckConnection(name, kind string, settings []byte) error {
-	if kind != "kafka" {
-		return nil
+	var err error
+	switch kind {
+	case "kafka":
+		_, err = kafkaconn.Parse(name, settings)
+	case "schemaRegistry":
+		_, err = registry.Parse(name, settings)
 	}
-	_, err := kafkaconn.Parse(name, settings)
 	return err
 }
 

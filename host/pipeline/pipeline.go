@@ -258,7 +258,9 @@ func (pl *Pipeline) doubt(ctx context.Context) {
 		return
 	}
 	for _, t := range distinct(pl.targets) {
-		k, ok := t.(*kafkasink.Target)
+		k, ok := t.(interface {
+			Warnings(ctx context.Context) ([]kafkasink.Warning, error)
+		})
 		if !ok {
 			continue
 		}

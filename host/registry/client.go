@@ -19,9 +19,10 @@ const (
 	// four times as long as the one before.
 	rounds     = 3
 	firstPause = 100 * time.Millisecond
-	// MaxReferences bounds the schemas that one schema may need, MaxSchema the bytes of all of them.
+	// MaxReferences bounds the schemas that one schema may need.
 	MaxReferences = 200
-	MaxSchema     = 4 << 20
+	// MaxSchema bounds the bytes of a schema with all that it needs.
+	MaxSchema = 4 << 20
 )
 
 // Client asks a registry. It may be used by several goroutines.

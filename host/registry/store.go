@@ -149,9 +149,9 @@ func (s *Store) compare(name string, kept, found *confluent.Schema) error {
 		"name the new registry by a connection of another name, once what was written with the old one is read; or put the old one back")
 }
 
-// Pinned returns what resolve found when the key was first asked for. A key never changes its meaning: what decides about
-// the schema is part of it.
-func (s *Store) Pinned(ctx context.Context, key string, resolve func(context.Context, *Client) (*confluent.Schema, error)) (*confluent.Schema, error) {
+// Pinned returns what resolve found when the key was first asked for with keep. A key never changes its meaning: what decides
+// about the schema is part of it.
+func (s *Store) Pinned(ctx context.Context, key string, keep bool, resolve func(context.Context, *Client) (*confluent.Schema, error)) (*confluent.Schema, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -162,8 +162,8 @@ func (s *Store) Pinned(ctx context.Context, key string, resolve func(context.Con
 		return kept, err
 	}
 	found, err := resolve(ctx, s.cfg.Client)
-	if err != nil {
-		return nil, err
+	if err != nil || !keep {
+		return found, err
 	}
 	return found, s.write(ctx, name, found)
 }
