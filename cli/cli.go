@@ -82,6 +82,7 @@ func newApp(e *Env) *ucli.App {
 func commands(e *Env) []*ucli.Command {
 	return []*ucli.Command{
 		runCommand(e),
+		demoCommand(e),
 		planCommand(e),
 		replayCommand(e),
 		checkpointCommand(e),
@@ -94,6 +95,7 @@ func commands(e *Env) []*ucli.Command {
 		checkCommand(e),
 		benchCommand(e),
 		compileCommand(e),
+		engineCommand(e),
 	}
 }
 

@@ -144,12 +144,12 @@ var banned = map[string][]string{
 	"time.NewTimer": {"cli"},
 	"os.WriteFile":  {"cli"},
 	"os.Create":     {"checkpoint/durable"},
-	"os.OpenFile":   {"checkpoint/durable", "cli/failpoints_on.go"}, // a trace that a kill must not lose
+	"os.OpenFile":   {"checkpoint/durable", "cli/failpoints_on.go", "cli/demo"}, // a trace that a kill must not lose, logs of engines
 	"os.Open":       {"checkpoint/durable"},
 	"os.ReadFile":   {"cli"},
 	"os.Rename":     {"checkpoint/durable"},
 	"os.Remove":     {"checkpoint/durable"},
-	"os.RemoveAll":  {},
+	"os.RemoveAll":  {"cli/demo"},     // its own temporary folder
 	"os.Mkdir":      {"host/sandbox"}, // the private folder of compiled code
 	"os.MkdirAll":   {"checkpoint/durable", "host/sandbox", "cli"},
 	"os.Link":       {"checkpoint/durable"},
