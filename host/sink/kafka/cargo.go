@@ -27,18 +27,22 @@ type queue struct {
 	owned  bool   // last is not a lane's
 
 	next     int   // chunks that are acknowledged
+	limit    int   // bytes up to which chunks are joined
 	sequence int32 // of chunks[next]
 	offset   int64 // of the last record that was acknowledged
 	unknown  int   // how often the topic was said not to exist
 }
 
 // joinBytes is up to what size chunks are put together: what lanes of a small batch have for a partition is one request.
-const joinBytes = 128 << 10
+const (
+	joinBytes = 128 << 10
+	growth    = 16 // bytes that a record may become longer by, with other deltas
+)
 
-func (g *cargo) queue(at place, id [16]byte) *queue {
+func (g *cargo) queue(at place, l *layout) *queue {
 	q := g.queues[at]
 	if q == nil {
-		q = &queue{place: at, id: id, offset: -1}
+		q = &queue{place: at, id: l.topics[at.topic].id, limit: min(joinBytes, l.limit(at.topic)), offset: -1}
 		g.queues[at] = q
 		g.order = append(g.order, q)
 	}
@@ -48,7 +52,7 @@ func (g *cargo) queue(at place, id [16]byte) *queue {
 // put appends a chunk, which is left as it is.
 func (g *cargo) put(q *queue, c *chunk) {
 	small := c.codec == 0 && len(c.buf) < joinBytes/2
-	if small && q.last != nil && len(q.last.buf)+len(c.buf) <= joinBytes {
+	if small && q.last != nil && len(q.last.buf)+len(c.buf)+int(c.rows)*growth <= q.limit {
 		if !q.owned {
 			first := q.last
 			q.last, q.owned = newChunk(), true
@@ -98,21 +102,20 @@ func (g *cargo) load(batch uint64, lanes []*lane, at *layout) {
 			if t.rows == 0 {
 				continue
 			}
-			there := at.topics[name]
 			d := dealers[name]
 			if d == nil {
-				d = &dealer{partitions: int32(len(there.leaders)), turn: batch}
+				d = &dealer{partitions: int32(len(at.topics[name].leaders)), turn: batch}
 				dealers[name] = d
 			}
 			for p, list := range t.parts {
 				for _, c := range list {
 					switch {
 					case p > 0:
-						g.put(g.queue(place{name, int32(p - 1)}, there.id), c)
+						g.put(g.queue(place{name, int32(p - 1)}, at), c)
 					case t.shape.partitions > 0:
-						g.put(g.queue(place{name, d.next(len(c.buf))}, there.id), c)
+						g.put(g.queue(place{name, d.next(len(c.buf))}, at), c)
 					default:
-						g.deal(name, there, d, c)
+						g.deal(name, at, d, c)
 					}
 				}
 			}
@@ -121,7 +124,7 @@ func (g *cargo) load(batch uint64, lanes []*lane, at *layout) {
 }
 
 // deal gives out records one by one: their lane did not know the topic's partitions.
-func (g *cargo) deal(name string, there topicLayout, d *dealer, c *chunk) {
+func (g *cargo) deal(name string, at *layout, d *dealer, c *chunk) {
 	c.each(func(e encoded) {
 		part := int32(0)
 		if k := e.key(); k != nil {
@@ -131,7 +134,7 @@ func (g *cargo) deal(name string, there topicLayout, d *dealer, c *chunk) {
 		}
 		one := newChunk()
 		one.put(e)
-		g.put(g.queue(place{name, part}, there.id), one)
+		g.put(g.queue(place{name, part}, at), one)
 	})
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/kafkaconn"
 )
 
 // The codes of this package's faults, beside those of kafkaconn.
@@ -23,6 +25,7 @@ const (
 	CodeTooLarge      = "kafka.sink.too_large"      // a topic takes no message of that size
 	CodeRefused       = "kafka.sink.refused"        // the broker does not take a record
 	CodeTimeout       = "kafka.sink.timeout"        // the broker does not allow the transaction timeout
+	CodeExpired       = "kafka.sink.expired"        // the broker has ended a transaction by its timeout
 	CodeSlow          = "kafka.sink.slow"           // a warning: a transaction has been open for half its timeout
 )
 
@@ -45,13 +48,36 @@ func (t *Target) fenced(err error) error {
 		"see that one process alone runs this checkpoint, and no copy of it, then start again")
 }
 
-// sendFault is the fault for an error of a transaction.
-func (t *Target) sendFault(err error) error {
-	if isFenced(err) {
+// isStale tells that the brokers have forgotten a producer, or have of its records what they should not: a new one begins
+// where the marker says.
+func isStale(err error) bool {
+	for _, e := range []error{
+		kerr.InvalidProducerIDMapping, kerr.UnknownProducerID, kerr.OutOfOrderSequenceNumber, kerr.DuplicateSequenceNumber, kerr.TransactionAbortable,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// sendFault is the fault for an error of a transaction that is so old. The broker says the same of a transaction that it
+// has ended by its timeout, as after the machine slept, and of one that another process has shut out.
+func (t *Target) sendFault(err error, age time.Duration) error {
+	switch {
+	case isFenced(err) && age < t.expiry():
 		return t.fenced(err)
+	case isFenced(err):
+		return fault.Passing(CodeExpired, t.place(), fmt.Errorf("the transaction was open for %s: %w", age, err),
+			"it is begun anew; if this comes again, raise `transactionTimeout` of the sink")
+	case isStale(err):
+		return fault.Passing(kafkaconn.CodeBroker, t.place(), err, "it is begun anew; if this comes again, look into the brokers' logs")
 	}
 	return t.dataFault(err)
 }
+
+// expiry is from what age on a transaction that is refused counts as ended by its timeout.
+func (t *Target) expiry() time.Duration { return t.cfg.TransactionTimeout / 2 }
 
 // dataFault puts into words what a broker says about records, or hands the error to the connection.
 func (t *Target) dataFault(err error) error {

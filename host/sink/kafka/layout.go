@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"context"
+	"maps"
+	"math"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -12,6 +14,7 @@ import (
 // layout is where topics are, as the cluster last said.
 type layout struct {
 	topics map[string]topicLayout
+	limits map[string]int // bytes of a batch that topics take, of those that say it
 }
 
 // topicLayout is one topic.
@@ -33,6 +36,14 @@ func (l *layout) leader(p place) int32 {
 	return noLeader
 }
 
+// limit is how many bytes a batch for a topic may have.
+func (l *layout) limit(topic string) int {
+	if n, ok := l.limits[topic]; ok && n > headerSize {
+		return n
+	}
+	return math.MaxInt32
+}
+
 // names lists the topics.
 func (l *layout) names() []string {
 	var out []string
@@ -42,8 +53,15 @@ func (l *layout) names() []string {
 	return out
 }
 
-// refresh asks for the leaders of all known topics, and fails when one of them was made anew. Any other error shows when
-// something is sent.
+// renew asks for all known topics.
+func (l *layout) renew(ctx context.Context, cl *kgo.Client) error {
+	found, _, err := lookUp(ctx, cl, l.names())
+	maps.Copy(l.topics, found)
+	return err
+}
+
+// refresh does so where some of a batch may have been sent: it fails when a topic was made anew. Any other error shows when
+// more is sent.
 func (l *layout) refresh(ctx context.Context, cl *kgo.Client) error {
 	found, _, err := lookUp(ctx, cl, l.names())
 	if err != nil {

@@ -56,9 +56,9 @@ func (t *Target) begin(ctx context.Context, txn string) (*session, error) {
 	case err != nil:
 		return nil, t.brokerFault(txn, fmt.Errorf("take the transactional id over: %w", err))
 	}
-	if err := t.at.refresh(ctx, s.cl); err != nil { // the new client learns who the brokers are
+	if err := t.at.renew(ctx, s.cl); err != nil { // the new client learns who the brokers are
 		s.close()
-		return nil, t.dataFault(err)
+		return nil, t.brokerFault("", fmt.Errorf("ask for topics: %w", err))
 	}
 	return s, nil
 }
@@ -81,15 +81,16 @@ func (t *Target) implicit(ctx context.Context) (bool, error) {
 // record that it writes and aborts: a broker that shows it cannot be one that has missed the newest marker, as a leader cut
 // off from the others would be.
 func (t *Target) barrier(ctx context.Context, s *session) (int64, error) {
+	since := t.wall()
 	q, g := t.markerCargo(t.now().UnixMilli(), []byte(t.ID()+"/probe"), nil)
 	if err := s.send(ctx, g, &t.at); err != nil {
-		return 0, t.sendFault(err)
+		return 0, t.sendFault(err, t.wall().Sub(since))
 	}
 	if q.offset < 0 {
 		return 0, t.brokerFault("topic "+t.markerTopic(), errors.New("a record was written at an offset that the broker does not tell"))
 	}
 	if err := s.end(ctx, false); err != nil {
-		return 0, t.sendFault(fmt.Errorf("end the first transaction: %w", err))
+		return 0, t.sendFault(fmt.Errorf("end the first transaction: %w", err), t.wall().Sub(since))
 	}
 	if s.spent {
 		return 0, t.brokerFault(t.txnID(), kerr.UnknownProducerID)
@@ -128,6 +129,10 @@ func (t *Target) abort(ctx context.Context, s *session) {
 
 // abandon ends the open transaction without effect and keeps the producer, if that works.
 func (t *Target) abandon(ctx context.Context) error {
+	age := time.Duration(0)
+	if t.staged != nil {
+		age = t.wall().Sub(t.staged.since)
+	}
 	t.unstage()
 	s := t.session
 	if s == nil {
@@ -138,7 +143,7 @@ func (t *Target) abandon(ctx context.Context) error {
 	if err := s.end(ctx, false); err != nil {
 		t.session = nil
 		s.close()
-		return t.sendFault(fmt.Errorf("abort: %w", err))
+		return t.sendFault(fmt.Errorf("abort: %w", err), age)
 	}
 	return nil
 }

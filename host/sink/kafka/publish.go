@@ -129,7 +129,7 @@ func passing(err error) bool {
 // shutOut ends as the owner of the id. The commit may have been carried out before a repetition of it was refused; whoever
 // has the id now waits until that is decided, so that it shows, without another duel.
 func (t *Target) shutOut(ctx context.Context, d *checkpoint.Decision, st *staged, cause error) error {
-	expired := t.wall().Sub(st.since) >= t.cfg.TransactionTimeout/2
+	expired := t.wall().Sub(st.since) >= t.expiry()
 	if !expired {
 		t.fencedBy = cause
 	}

@@ -66,12 +66,13 @@ func TestBatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		limit := rapid.IntRange(300, 3000).Draw(t, "limit")
 		r := newRoute(&Sink{Name: "s", Topic: "out", TopicHeader: "to", Topics: []string{"out"}})
 		if known {
-			r.shapes[0].Store(&shape{partitions: parts, limit: rapid.IntRange(300, 3000).Draw(t, "limit")})
+			r.shapes[0].Store(&shape{partitions: parts, limit: limit})
 		}
 		target := &Target{cfg: Config{MaxMessage: 1 << 20}, press: press}
-		at := &layout{topics: map[string]topicLayout{"out": {leaders: make([]int32, parts)}}}
+		at := &layout{topics: map[string]topicLayout{"out": {leaders: make([]int32, parts)}}, limits: map[string]int{"out": limit}}
 		want := map[int32][]string{}
 		keyless := 0
 		var lanes []*lane
@@ -100,6 +101,9 @@ func TestBatches(t *testing.T) {
 			for _, c := range q.chunks {
 				c.seal(producerID{id: 9, epoch: 2, transactional: true}, seq, batchMS)
 				seq = after(seq, c.rows)
+				if len(c.buf) > limit && c.rows > 1 {
+					t.Fatalf("%d rows in %d bytes, the topic takes %d", c.rows, len(c.buf), limit)
+				}
 				recs, err := read(c.buf)
 				if err != nil || len(recs) != int(c.rows) {
 					t.Fatalf("%d records of %d are read: %v", len(recs), c.rows, err)

@@ -58,7 +58,7 @@ func (t *Target) Stage(ctx context.Context, out sink.Output) (sink.Staged, error
 	t.session.settled(ctx)
 	st := &staged{batch: out.Batch, digest: out.Digest, attempt: out.Attempt, since: t.wall()}
 	if err := t.session.send(ctx, g, &t.at); err != nil {
-		return nil, fmt.Errorf("stage batch %d: %w", out.Batch, t.failed(ctx, err))
+		return nil, fmt.Errorf("stage batch %d: %w", out.Batch, t.failed(ctx, err, t.wall().Sub(st.since)))
 	}
 	st.offset, st.alarm = q.offset, t.alarm(out.Batch)
 	t.staged = st
@@ -76,7 +76,7 @@ func (t *Target) alarm(batch checkpoint.BatchID) *time.Timer {
 // markerCargo returns a cargo with a record for the marker topic.
 func (t *Target) markerCargo(ms int64, key, value []byte) (*queue, *cargo) {
 	g := &cargo{batchMS: ms, queues: map[place]*queue{}}
-	q := g.queue(place{topic: t.markerTopic()}, t.at.topics[t.markerTopic()].id)
+	q := g.queue(place{topic: t.markerTopic()}, &t.at)
 	c := newChunk()
 	c.add(&abi.Record{Key: key, Value: value}, none, batchTime)
 	g.put(q, c)
@@ -130,11 +130,11 @@ func (t *Target) ready(ctx context.Context) error {
 }
 
 // failed gives the producer up after an error.
-func (t *Target) failed(ctx context.Context, err error) error {
-	if isFenced(err) {
+func (t *Target) failed(ctx context.Context, err error, age time.Duration) error {
+	if isFenced(err) && age < t.expiry() {
 		t.fencedBy = err
 	}
-	f := t.sendFault(err)
+	f := t.sendFault(err, age)
 	t.drop(ctx)
 	return f
 }

@@ -19,7 +19,6 @@ type Target struct {
 	topics []string // all that may be published to, in order
 	press  *press
 	at     layout         // of those of them that exist, and the marker topic
-	limits map[string]int // bytes of a batch, of those that say it
 	looked time.Time      // when all topics were last asked for
 
 	abortPatience time.Duration

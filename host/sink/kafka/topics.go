@@ -27,8 +27,7 @@ func (t *Target) findTopics(ctx context.Context) error {
 			return t.noTopic(s.Topic, missing[s.Topic])
 		}
 	}
-	t.at = layout{topics: found}
-	t.limits = map[string]int{}
+	t.at = layout{topics: found, limits: map[string]int{}}
 	t.learnLimits(ctx, t.topics)
 	t.shapeLanes()
 	return nil
@@ -38,8 +37,8 @@ func (t *Target) findTopics(ctx context.Context) error {
 // new partitions now and then.
 func (t *Target) checkTopics(ctx context.Context, lanes []*lane) error {
 	if t.now().Sub(t.looked) > layoutAge {
-		if err := t.at.refresh(ctx, t.base); err != nil {
-			return t.dataFault(err)
+		if err := t.at.renew(ctx, t.base); err != nil {
+			return t.brokerFault("", fmt.Errorf("ask for topics: %w", err))
 		}
 		t.shapeLanes()
 	}
@@ -79,7 +78,7 @@ func (t *Target) learnLimits(ctx context.Context, topics []string) {
 	}
 	for _, rc := range all {
 		if n, err := strconv.Atoi(values(rc.Configs)[keyMaxMessage]); rc.Err == nil && err == nil {
-			t.limits[rc.Name] = n
+			t.at.limits[rc.Name] = n
 		}
 	}
 }
@@ -89,11 +88,7 @@ func (t *Target) shapeLanes() {
 	t.looked = t.now()
 	for _, r := range t.sinks {
 		for i, name := range r.topics {
-			s := &shape{partitions: int32(len(t.at.topics[name].leaders)), limit: int(t.cfg.MaxMessage)}
-			if n, ok := t.limits[name]; ok && n > headerSize {
-				s.limit = min(s.limit, n)
-			}
-			r.shapes[i].Store(s)
+			r.shapes[i].Store(&shape{partitions: int32(len(t.at.topics[name].leaders)), limit: t.at.limit(name)})
 		}
 	}
 }
