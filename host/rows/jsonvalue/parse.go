@@ -204,12 +204,15 @@ func exponent(text []byte) int64 {
 	return e
 }
 
+// quietNaN is the NaN that others write too: math.NaN has another bit set.
+const quietNaN = 0x7ff8 << 48
+
 // Float reads a number, NaN, Infinity or -Infinity; bits is 32 or 64.
 func Float(v Value, bits int, of string) (float64, error) {
 	if v.Kind() == String {
 		switch string(v.Text()) {
 		case "NaN":
-			return math.NaN(), nil
+			return math.Float64frombits(quietNaN), nil
 		case "Infinity":
 			return math.Inf(1), nil
 		case "-Infinity":

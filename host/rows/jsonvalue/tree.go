@@ -12,7 +12,7 @@ import (
 )
 
 // MaxDepth is how deep arrays and objects may nest in a document, and values in what decoders read.
-const MaxDepth = 128
+const MaxDepth = 256
 
 // MaxBytes is the most that a decoder makes of one payload, and an encoder of one document: the size of the largest record.
 const MaxBytes = 16 << 20
