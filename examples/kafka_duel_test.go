@@ -104,21 +104,16 @@ func (f *bout) over(loser *owner) {
 }
 
 // marks reads which batches were published, in order, from the marker topic.
-func marks(t *testing.T, b *broker, query string) (batches []int, digests map[int]string) {
+func marks(t *testing.T, b *broker, query string) (batches []int) {
 	t.Helper()
-	digests = map[int]string{}
 	for _, r := range b.committed(t, "__wasmill."+query)[0] {
-		var m struct {
-			Batch  int
-			Digest string
-		}
+		var m struct{ Batch int }
 		if err := json.Unmarshal(r.Value, &m); err != nil {
 			t.Fatalf("marker %s: %v", r.Value, err)
 		}
 		batches = append(batches, m.Batch)
-		digests[m.Batch] = m.Digest
 	}
-	return batches, digests
+	return batches
 }
 
 // TestKafkaDuel lets two processes with copies of one checkpoint fight for the same topics: both are started again whenever
@@ -160,10 +155,10 @@ func TestKafkaDuel(t *testing.T) {
 	stop()
 	owners[best].w.finish(t)
 	records := w.check(t)
-	published, _ := marks(t, b, w.query())
-	for i, n := range published {
-		if n != i {
-			t.Fatalf("batch %d was published after %d batches: %v", n, i, published[max(0, i-3):i+1])
+	published := marks(t, b, w.query())
+	for i := 1; i < len(published); i++ { // a batch of cancelled orders alone is not published
+		if published[i] <= published[i-1] {
+			t.Fatalf("batch %d was published after batch %d", published[i], published[i-1])
 		}
 	}
 	t.Logf("%s: %d fights (%d without a loser), won by %s; %d pauses; ends: %s", long, bouts, undecided, counts(wins), stops, counts(exits))

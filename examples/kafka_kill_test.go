@@ -55,7 +55,11 @@ func (w *world) strike(t *testing.T, b *blow) {
 		env = []string{"WASMILL_FAILPOINT=" + b.point}
 	}
 	p := w.start(t, liveFile, env...)
+	began := time.Now()
 	defer func() {
+		if took := time.Since(began); took > slow && !b.broker {
+			t.Logf("%s %s at %s #%d: over after %s", b.name, b.point, requestName(b.key), b.nth, took.Round(time.Millisecond))
+		}
 		p.kill()
 		w.ended(t, p)
 	}()
@@ -80,6 +84,9 @@ func (w *world) strike(t *testing.T, b *blow) {
 
 // bound is how long a process may take to reach a point, or to get over a cut connection.
 const bound = 20 * time.Second
+
+// slow is how long a blow takes before it is worth a line.
+const slow = 5 * time.Second
 
 // judge says which request is treated how; fired is closed at that one.
 func (w *world) judge(b *blow, fired chan struct{}) func(request) verdict {
