@@ -42,6 +42,8 @@ type planShown struct {
 	GoneSinks  []string     `json:"goneSinks,omitempty"`
 	// Findings are sinks that the next start refuses.
 	Findings []checkpoint.Finding `json:"findings"`
+	// Clusters are those that the job publishes to.
+	Clusters []planCluster `json:"clusters,omitempty"`
 }
 
 type planChange struct {
@@ -143,6 +145,9 @@ func showPlan(job, dir string, v *pipeline.Preview) *planShown {
 		}
 		s.Next.Sources = append(s.Next.Sources, src)
 	}
+	for i := range v.Clusters {
+		s.Clusters = append(s.Clusters, showCluster(&v.Clusters[i]))
+	}
 	for _, p := range v.Paths {
 		s.Paths = append(s.Paths, planPath{p.Steps, string(p.Guarantee), p.Why})
 	}
@@ -176,6 +181,9 @@ func (s *planShown) page(policy string) *page {
 	}
 	s.Next.rows(p)
 	p.line("")
+	for i := range s.Clusters {
+		s.Clusters[i].rows(p)
+	}
 	p.line("GUARANTEES")
 	for _, path := range s.Paths {
 		p.row(strings.Join(path.Steps, " -> "), path.Guarantee, path.Why)
@@ -197,12 +205,24 @@ func (n *planNext) rows(p *page) {
 	p.line("%s", title)
 	for i := range n.Sources {
 		src := &n.Sources[i]
+		if _, ok := topicsOf(src.To); ok {
+			p.row(src.Name, src.amountOrNone())
+			topicRows(p, src.From, src.To)
+			continue
+		}
 		if !src.New {
 			p.row(src.Name, "nothing new", "at "+standing(src.From))
 			continue
 		}
 		p.row(src.Name, src.amount(), "from "+standing(src.From)+" to "+standing(src.To))
 	}
+}
+
+func (s *planSource) amountOrNone() string {
+	if !s.New {
+		return "nothing new"
+	}
+	return s.amount()
 }
 
 // amount says how much there is to read.

@@ -24,11 +24,13 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Values[runningKey{}] = map[string]*running{}
+			env.Values[kafkasKey{}] = map[string]*fakeKafka{}
 			return scriptSetup(env)
 		},
 		Condition: scriptCondition,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "start": start, "stop": stop, "shorten": shorten, "snapshot": snapshot, "mount": mount, "damage": damage,
+			"kafka": kafka,
 		},
 	})
 }

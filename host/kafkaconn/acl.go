@@ -27,7 +27,7 @@ type need struct {
 // operation nor, in most answers, the resource.
 func (c *Config) wayOfACL(place string, err error) string {
 	n := c.need(place, err)
-	principal, who := "User:...", "the job's user"
+	principal, who := "User:NAME", "the job's user"
 	if c.SASL != nil && c.SASL.Username != "" {
 		principal = "User:" + c.SASL.Username
 		who = principal
@@ -37,7 +37,7 @@ func (c *Config) wayOfACL(place string, err error) string {
 		flags.WriteString(" --operation " + o)
 	}
 	return fmt.Sprintf("allow %s %s on %s: `kafka-acls --bootstrap-server %s --add --allow-principal %s%s %s`",
-		who, list(n.operations), n.resource, c.brokers()[0], principal, flags.String(), n.flags)
+		who, list(n.operations), n.resource, strings.Join(c.Brokers, ","), principal, flags.String(), n.flags)
 }
 
 func (c *Config) need(place string, err error) need {

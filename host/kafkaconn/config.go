@@ -48,6 +48,8 @@ type Config struct {
 	Warn func(error) `json:"-"`
 	// Dial opens a TCP connection; nil means the net package's. TLS is laid over what it returns.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
+
+	reach *reach // made by Options; copies made later share it
 }
 
 // Use is what is done with the topics of a cluster.
@@ -163,7 +165,10 @@ func (c *Config) Options() ([]kgo.Opt, error) {
 	if id == "" {
 		id = defaultClientID
 	}
-	dial, err := c.dialer(&reach{warn: c.Warn, name: c.Name})
+	if c.reach == nil {
+		c.reach = &reach{}
+	}
+	dial, err := c.dialer(c.reach)
 	if err != nil {
 		return nil, configFault(c.Name, "tls: "+err.Error())
 	}
@@ -172,6 +177,7 @@ func (c *Config) Options() ([]kgo.Opt, error) {
 		kgo.ClientID(id),
 		kgo.SoftwareNameAndVersion("wasmill", "1"),
 		kgo.Dialer(dial),
+		kgo.WithHooks(c.reach),
 		kgo.RetryTimeout(c.RequestTimeout.or(DefaultRequestTimeout)),
 		kgo.RequestTimeoutOverhead(c.RequestTimeout.or(DefaultRequestTimeout)),
 	}

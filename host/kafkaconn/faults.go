@@ -31,7 +31,7 @@ var denied = []error{
 }
 
 // Fault puts an error of a client into words: place is what was asked for (a topic, a group), err what came of it. An
-// error of a context and one that is a fault already come back as they are.
+// error of a cancelled context and one that is a fault already come back as they are. The fault passes as IsPassing says.
 func (c *Config) Fault(place string, err error) error {
 	if f := (*fault.Error)(nil); err == nil || errors.As(err, &f) {
 		return err
@@ -44,13 +44,17 @@ func (c *Config) Fault(place string, err error) error {
 	if place != "" {
 		at += ", " + place
 	}
-	return fault.New(code, at, err, way)
+	f := fault.New(code, at, err, way)
+	f.Passes = IsPassing(err, c.reached())
+	return f
 }
 
 func (c *Config) classify(place string, err error) (code, way string) {
 	switch {
 	case isAny(err, denied):
 		return CodeDenied, c.wayOfACL(place, err)
+	case errors.As(err, new(*kgo.ErrFirstReadEOF)) && c.reached():
+		return CodeUnreachable, wayOfUnreachable
 	case isTLS(err):
 		return c.tlsFault(err)
 	case isAuth(err):
@@ -60,8 +64,10 @@ func (c *Config) classify(place string, err error) (code, way string) {
 	case errors.As(err, new(*kerr.Error)):
 		return CodeBroker, "look into the brokers' logs; the job goes on when it is started again"
 	}
-	return CodeUnreachable, "see that the brokers run and that their advertised addresses can be reached from here; the job goes on when it is started again"
+	return CodeUnreachable, wayOfUnreachable
 }
+
+const wayOfUnreachable = "see that the brokers run and that their advertised addresses can be reached from here; the job goes on when they are there, or when it is started again"
 
 // tlsFault tells apart what can be wrong with TLS. A broker that hangs up without a word does so for want of TLS or of SASL,
 // and only the client knows which of them it has offered.
@@ -77,6 +83,8 @@ func (c *Config) tlsFault(err error) (code, way string) {
 		return CodeTLS, "take `tls` out of the connection, or take the port of a TLS listener; the broker did not answer in TLS"
 	case errors.As(err, new(*kgo.ErrFirstReadEOF)) && c.SASL == nil:
 		return CodeAuth, "give the connection the `sasl`, or the `tls`, that the listener asks for"
+	case errors.As(err, new(*kgo.ErrFirstReadEOF)):
+		return CodeTLS, "give the connection the `tls` that the listener asks for"
 	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return CodeTLS, "put the certificate of the authority that signed the brokers' into `ca` of the connection's `tls`: ca: \"${file:ca.pem}\""
 	case errors.As(err, new(x509.HostnameError)):

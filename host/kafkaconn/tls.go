@@ -68,7 +68,7 @@ func (c *Config) dialer(r *reach) (func(context.Context, string, string) (net.Co
 		conn, err := dial(ctx, network, address)
 		switch {
 		case err != nil:
-			r.failed(ctx, address, err)
+			r.failed(ctx, c, address, err)
 			return nil, err
 		case conf == nil:
 			conn = &plainConn{Conn: conn}

@@ -37,6 +37,8 @@ type Preview struct {
 	Gone []string
 	// Findings are the targets that the next start refuses.
 	Findings []checkpoint.Finding
+	// Clusters are those that the job publishes to.
+	Clusters []Cluster
 }
 
 // Waiting is a last batch that is not known to be done.
@@ -88,7 +90,10 @@ func (p *Program) Preview(ctx context.Context) (*Preview, error) {
 	if err := v.wait(ctx, g, tail); err != nil {
 		return nil, err
 	}
-	return v, v.upcoming(ctx, p, tail)
+	if err := v.upcoming(ctx, p, tail); err != nil {
+		return nil, err
+	}
+	return v, v.clusters(ctx, p)
 }
 
 // tail is where a checkpoint stands.
