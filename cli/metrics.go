@@ -28,6 +28,7 @@ type metrics struct {
 	differed prometheus.Counter
 
 	transforms *transformMetrics
+	lags       *sourceLags
 }
 
 func newMetrics(j *job.Job, kind string) *metrics {
@@ -65,6 +66,7 @@ func newMetrics(j *job.Job, kind string) *metrics {
 		differed: counter("verify_mismatches_total", "Batches that came to something else on the other engine."),
 
 		transforms: newTransformMetrics(j, labels),
+		lags:       newSourceLags(labels),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: "wasmill", Name: "build_info", Help: "Always 1; the labels say which program runs.",
@@ -77,6 +79,7 @@ func newMetrics(j *job.Job, kind string) *metrics {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	m.registry.MustRegister(m.transforms.all()...)
+	m.registry.MustRegister(m.lags)
 	m.last.Set(-1)
 	return m
 }
@@ -89,6 +92,7 @@ func (m *metrics) batch(s engine.BatchStats) {
 		m.out.WithLabelValues(k.Name).Add(float64(k.Records))
 	}
 	m.transforms.batch(s.Stages)
+	m.lags.batch()
 	m.letters.Add(float64(s.Letters))
 	m.skipped.Add(float64(s.Skipped))
 	m.poison.Add(float64(s.Poison))

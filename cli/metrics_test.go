@@ -25,6 +25,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/pipeline"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -69,7 +70,9 @@ func measuredBatch(id checkpoint.BatchID, n int64) engine.BatchStats {
 func TestMetrics(t *testing.T) {
 	m := newMetrics(measuredJob(t), "compiler")
 	m.batch(measuredBatch(0, 1))
+	m.lags.told("orders", []pipeline.Lag{{Topic: "orders", Partition: 0, From: 3, Offset: 10, End: 50}, {Topic: "orders", Partition: 11, From: 7, Offset: 9, End: 9}})
 	m.batch(measuredBatch(1, 2))
+	m.lags.told("more", []pipeline.Lag{{Topic: "more", From: 5, Offset: 8, End: 8}}) // not sealed
 	m.verify(nil)
 	m.verify(errors.New("they differ"))
 	m.recovered(engine.Recovery{Rung: "done"})
@@ -126,6 +129,42 @@ func scrape(t *testing.T, s *server) []byte {
 		}
 	}
 	return own.Bytes()
+}
+
+// TestSourceLags: what is planned counts as behind until it is sealed, and partitions that are gone leave nothing behind.
+func TestSourceLags(t *testing.T) {
+	var none *sourceLags
+	if n, known := none.behind(); n != 0 || known {
+		t.Error("nobody has told, and it is known")
+	}
+	l := newSourceLags(nil)
+	want := func(n int64, latest, average string) {
+		t.Helper()
+		text, metrics := l.spark("in")
+		if got, known := l.behind(); got != n || !known || string(text) != latest || metrics["avgOffsetsBehindLatest"] != average {
+			t.Errorf("%d behind, latest %s, %v", got, text, metrics)
+		}
+	}
+	l.told("in", []pipeline.Lag{{Topic: "a", From: 10, Offset: 20, End: 30}, {Topic: "a", Partition: 1, From: 5, Offset: 5, End: 6}})
+	want(21, `{"a":{"0":30,"1":6}}`, "5.5")
+	l.batch()
+	want(11, `{"a":{"0":30,"1":6}}`, "5.5")
+	l.told("in", []pipeline.Lag{{Topic: "a", From: 20, Offset: 20, End: 20}})
+	want(0, `{"a":{"0":20}}`, "0.0")
+	if text, metrics := l.spark("files"); text != nil || metrics != nil {
+		t.Errorf("a source that tells nothing: %s, %v", text, metrics)
+	}
+}
+
+// TestJavaDouble holds texts to those of Java's Double.toString.
+func TestJavaDouble(t *testing.T) {
+	for want, v := range map[string]float64{
+		"0.0": 0, "1.0": 1, "0.5": 0.5, "0.001": 0.001, "5.0E-4": 0.0005, "123.25": 123.25, "9999999.0": 9_999_999, "1.0E7": 1e7, "1.25E9": 1.25e9,
+	} {
+		if got := javaDouble(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
 }
 
 // TestMetricNames holds the names to Prometheus' rules: counters end with _total and nothing else does, times are in
@@ -215,5 +254,31 @@ func TestProgressOfTransforms(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got.Wasmill.Transforms); diff != "" {
 		t.Errorf("the transforms (-want +got):\n%s", diff)
+	}
+}
+
+// TestProgressOfTopics: a Kafka source stands in the progress as Spark prints it.
+func TestProgressOfTopics(t *testing.T) {
+	var out bytes.Buffer
+	lags := newSourceLags(nil)
+	lags.told("in", []pipeline.Lag{{Topic: "orders", From: 0, Offset: 100, End: 150}, {Topic: "orders", Partition: 1, From: 7, Offset: 9, End: 9}})
+	src := job.Source{Name: "in", Kafka: &job.KafkaSource{Topics: []string{"orders", "returns"}}}
+	p := &jsonProgress{w: &out, job: "topics", sources: map[string]string{"in": describe(&src)}, lags: lags}
+	p.batch(engine.BatchStats{Batch: 3, Total: 100 * time.Millisecond, Sources: []engine.SourceStats{{
+		Name: "in", Records: 102, Start: checkpoint.Position{Line: `{"orders":{"0":0,"1":7}}`}, End: checkpoint.Position{Line: `{"orders":{"0":100,"1":9}}`},
+	}}})
+	const want = `"sources":[{"description":"KafkaV2[Subscribe[orders, returns]]","startOffset":{"orders":{"0":0,"1":7}},"endOffset":{"orders":{"0":100,"1":9}},` +
+		`"latestOffset":{"orders":{"0":150,"1":9}},"numInputRows":102,"inputRowsPerSecond":0,"processedRowsPerSecond":1020,` +
+		`"metrics":{"avgOffsetsBehindLatest":"25.0","maxOffsetsBehindLatest":"50","minOffsetsBehindLatest":"0"}}]`
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("the progress is %s\nwithout  %s", out.String(), want)
+	}
+	src.Kafka = &job.KafkaSource{Pattern: "ev.*"}
+	if got := describe(&src); got != "KafkaV2[SubscribePattern[ev.*]]" {
+		t.Error(got)
+	}
+	l := lineProgress{now: time.Now, lags: lags}
+	if text := l.text(0); !strings.HasSuffix(text, "   152 behind") {
+		t.Error(text)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/job"
 )
 
 // Ways to show progress.
@@ -50,6 +51,7 @@ type lineProgress struct {
 	dead    string // the sink of the dead letters, which are not counted as out
 	last    int64
 	tty     bool
+	lags    *sourceLags // nil: not known
 	// verifies is set when a share of the batches is verified, and checked counts those.
 	verifies bool
 	checked  int64
@@ -83,7 +85,16 @@ func (p *lineProgress) text(last time.Duration) string {
 	elapsed := max(p.now().Sub(p.began), time.Millisecond)
 	return fmt.Sprintf("batch %d   %s in, %s out, %s   %s records/s   last batch %s",
 		p.last, count(p.in, "record", "records"), thousands(p.out), asideText(p.letters, p.skipped)+p.verifiedText(),
-		thousands(int64(float64(p.in)/elapsed.Seconds())), last.Round(100*time.Microsecond))
+		thousands(int64(float64(p.in)/elapsed.Seconds())), last.Round(100*time.Microsecond)) + p.lagText()
+}
+
+// lagText says how much lies in the sources that is in no sealed batch, where they can say.
+func (p *lineProgress) lagText() string {
+	n, known := p.lags.behind()
+	if !known {
+		return ""
+	}
+	return "   " + thousands(n) + " behind"
 }
 
 func (p *lineProgress) close(failed error) {
@@ -160,6 +171,7 @@ type jsonProgress struct {
 	run     string
 	sources map[string]string // descriptions
 	sink    string
+	lags    *sourceLags         // nil: not known
 	before  time.Time           // start of the batch before
 	checked *checkpoint.BatchID // the last one that was verified
 }
@@ -189,6 +201,8 @@ type sparkSource struct {
 	NumInputRows           int64           `json:"numInputRows"`
 	InputRowsPerSecond     float64         `json:"inputRowsPerSecond"`
 	ProcessedRowsPerSecond float64         `json:"processedRowsPerSecond"`
+	// Metrics are how far behind a Kafka source is, as texts.
+	Metrics map[string]string `json:"metrics,omitempty"`
 }
 
 type sparkSink struct {
@@ -259,9 +273,10 @@ func (p *jsonProgress) batch(s engine.BatchStats) {
 		out.Wasmill.Transforms = append(out.Wasmill.Transforms, transformProgress(s))
 	}
 	for _, src := range s.Sources {
+		latest, metrics := p.lags.spark(src.Name)
 		out.Sources = append(out.Sources, sparkSource{
-			Description: p.sources[src.Name], StartOffset: offset(src.Start.Line), EndOffset: offset(src.End.Line), LatestOffset: offset(""),
-			NumInputRows: src.Records, InputRowsPerSecond: rate, ProcessedRowsPerSecond: perSecond(src.Records, took),
+			Description: p.sources[src.Name], StartOffset: offset(src.Start.Line), EndOffset: offset(src.End.Line), LatestOffset: offset(string(latest)),
+			NumInputRows: src.Records, InputRowsPerSecond: rate, ProcessedRowsPerSecond: perSecond(src.Records, took), Metrics: metrics,
 		})
 	}
 	for _, k := range s.Sinks {
@@ -308,4 +323,17 @@ func offset(line string) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return json.RawMessage(line)
+}
+
+// describe names a source as Spark's progress does.
+func describe(s *job.Source) string {
+	switch {
+	case s.Files != nil:
+		return "FileStreamSource[file:" + s.Files.Path + "]"
+	case s.Kafka != nil && s.Kafka.Pattern != "":
+		return "KafkaV2[SubscribePattern[" + s.Kafka.Pattern + "]]"
+	case s.Kafka != nil:
+		return "KafkaV2[Subscribe[" + strings.Join(s.Kafka.Topics, ", ") + "]]"
+	}
+	return s.Name
 }

@@ -129,6 +129,7 @@ func (e *Env) run(c *ucli.Context) (err error) {
 	}
 	defer func() { r.close(err) }()
 	penv := e.pipelineEnv(c, eng, log)
+	penv.Lag = r.metrics.lags.told
 	penv.Events, penv.AllowChanges = r.events(ctx), c.Bool("allow-changes")
 	if share > 0 {
 		other, err := e.engineOf(c, eng.Kind() == sandbox.KindCompiler)

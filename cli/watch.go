@@ -19,12 +19,9 @@ func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 	case progressNone:
 		r.progress = noProgress{}
 	case progressJSON:
-		p := &jsonProgress{w: e.Stdout, job: r.job.Name, sources: map[string]string{}}
-		for _, s := range r.job.Sources {
-			p.sources[s.Name] = s.Name
-			if s.Files != nil {
-				p.sources[s.Name] = "FileStreamSource[file:" + s.Files.Path + "]"
-			}
+		p := &jsonProgress{w: e.Stdout, job: r.job.Name, sources: map[string]string{}, lags: r.metrics.lags}
+		for i := range r.job.Sources {
+			p.sources[r.job.Sources[i].Name] = describe(&r.job.Sources[i])
 		}
 		for _, s := range r.job.Sinks {
 			if s.Stdout != nil {
@@ -36,7 +33,7 @@ func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 		}
 		r.progress = p
 	case progressAuto:
-		r.progress = &lineProgress{w: e.Stderr, now: e.Now, tty: e.StderrTerminal, dead: r.job.Errors.DeadLetters, verifies: r.verifies}
+		r.progress = &lineProgress{w: e.Stderr, now: e.Now, tty: e.StderrTerminal, dead: r.job.Errors.DeadLetters, verifies: r.verifies, lags: r.metrics.lags}
 	default:
 		return usagef(c, "--progress %q: it is auto, json or none", how)
 	}

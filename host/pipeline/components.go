@@ -1,10 +1,13 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
@@ -50,14 +53,17 @@ func (p *Program) source(s *job.Source, state string, readOnly bool) (source.Sou
 			Name: s.Name, Seed: s.Generator.Seed, Rate: s.Generator.Rate, Total: s.Generator.Records, Clock: p.env.Clock.Now,
 		})
 	}
-	src, err := p.kafkaSource(s)
+	src, err := p.kafkaSource(s, readOnly)
 	if err != nil {
 		return nil, err
 	}
 	return p.decode(src, s.Kafka.Formats, readOnly)
 }
 
-func (p *Program) kafkaSource(s *job.Source) (source.Source, error) {
+// lookPatience is how long a command that only looks waits for a cluster that is away.
+const lookPatience = 15 * time.Second
+
+func (p *Program) kafkaSource(s *job.Source, readOnly bool) (source.Source, error) {
 	k := s.Kafka
 	if k == nil {
 		return nil, fmt.Errorf("no kind is set")
@@ -66,19 +72,39 @@ func (p *Program) kafkaSource(s *job.Source) (source.Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	patience := kafkasource.DefaultPatience
+	if readOnly {
+		patience = lookPatience
+	}
 	return kafkasource.New(kafkasource.Config{
 		Name: s.Name, Cluster: cluster, Topics: k.Topics, Pattern: k.Pattern,
 		Start:       kafkasource.Start{Latest: k.Start.Latest, TimestampMS: k.Start.TimeMS, Offsets: k.Start.Offsets},
-		Uncommitted: k.Isolation == "read_uncommitted", Group: k.Group, SkipLost: k.OnDataLoss == "skip", Attach: s.Attach,
-		Warn: p.warn("source " + s.Name), Clock: p.env.Clock.Now,
+		Uncommitted: k.Isolation == "read_uncommitted", Group: k.Group, SkipLost: k.OnDataLoss == "skip", Attach: s.Attach, Patience: patience,
+		Warn: p.warn("source " + s.Name), Lag: p.lag(s.Name), Clock: p.env.Clock.Now,
 	})
+}
+
+// Lag is how far a partition of a topic is read.
+type Lag = kafkasource.Lag
+
+func (p *Program) lag(name string) func([]Lag) {
+	if p.env.Lag == nil {
+		return nil
+	}
+	return func(parts []Lag) { p.env.Lag(name, parts) }
 }
 
 func (p *Program) warn(what string) func(error) {
 	if p.env.Log == nil {
 		return nil
 	}
-	return func(err error) { p.env.Log.Warn(what, "error", err) }
+	return func(err error) {
+		attrs := []any{"error", err}
+		if f, ok := errors.AsType[*fault.Error](err); ok {
+			attrs = append(attrs, "code", f.Code(), "hint", f.Hint())
+		}
+		p.env.Log.Warn(what, attrs...)
+	}
 }
 
 // targets builds the job's targets, by sink: those that publish to one cluster share one. They open nothing until the
@@ -134,7 +160,7 @@ func (p *Program) kafkaTarget(j *job.Job, one *job.KafkaSink, out map[string]sin
 	}
 	cfg := kafkasink.Config{
 		Connection: conn, Guarantee: sink.Guarantee(one.Delivery), Compression: kafkasink.Compression(one.Compression),
-		MaxMessage: int32(one.MaxMessage), Clock: p.env.Clock.Now, Warn: p.warn("publish to " + one.Connection),
+		MaxMessage: int32(one.MaxMessage), TransactionTimeout: one.TransactionTimeout, Clock: p.env.Clock.Now, Warn: p.warn("publish to " + one.Connection),
 	}
 	for i := range j.Sinks {
 		if k := j.Sinks[i].Kafka; k != nil && k.Connection == one.Connection {

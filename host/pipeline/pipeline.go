@@ -32,6 +32,8 @@ type Env struct {
 	Unique  func() string // 8 hex digits, never the same twice
 	Log     *slog.Logger
 	Events  *engine.Events
+	// Lag is told at each plan how far a source of a cluster is read. It must be quick; nil is not told.
+	Lag     func(source string, parts []Lag)
 	Workers int
 	Version string // of the program, named in files and decisions
 	// Other is another engine, on which the share VerifyShare of the batches is run once more and compared before anything

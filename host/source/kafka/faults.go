@@ -64,7 +64,7 @@ func unknownTopics(place string, names ...string) error {
 }
 
 func stalled(at string, err error) error {
-	return fault.New(CodeStalled, at, err, "see that the partition has a leader and enough replicas; the job goes on when it is started again")
+	return fault.Passing(CodeStalled, at, err, "see that the partition has a leader and enough replicas")
 }
 
 // passing reports whether an error may go by when the same is asked again.

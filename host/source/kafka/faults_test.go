@@ -103,7 +103,9 @@ func TestMissingACL(t *testing.T) {
 		}
 	}
 	open := func(topic, group string) *Source {
-		return w.open(func(c *Config) { c.Cluster.SASL, c.Group = sasl("plain", "job", "pw"), group }, topic)
+		return w.open(func(c *Config) {
+			c.Cluster.SASL, c.Group, c.Commit = sasl("plain", "job", "pw"), group, time.Nanosecond
+		}, topic)
 	}
 	s := open("seen", "")
 	at := w.latest(s, checkpoint.Position{}, source.Limit{})
@@ -113,7 +115,7 @@ func TestMissingACL(t *testing.T) {
 	s = open("read", "lags")
 	got, at := w.all(s, checkpoint.Position{})
 	w.want(got, "read-0@0 v")
-	wantFault(t, s.Release(t.Context(), at), kafkaconn.CodeDenied, "lags")
+	wantFault(t, w.released(s, at), kafkaconn.CodeDenied, "lags")
 }
 
 // certificate is a self-signed certificate of 127.0.0.1 and its PEM text.

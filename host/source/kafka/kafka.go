@@ -31,7 +31,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/wasmill/wasmill/abi"
-	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/kafkaconn"
 	"github.com/wasmill/wasmill/host/source"
 )
@@ -62,8 +61,9 @@ type Start struct {
 type Lag struct {
 	Topic     string
 	Partition int32
-	// Offset is where the next batch begins, End what can be read by now.
-	Offset, End int64
+	// The batch that is planned reads From up to and without Offset, where the next one begins; End is how far the
+	// partition can be read by now.
+	From, Offset, End int64
 }
 
 // Config says what a source reads.
@@ -111,6 +111,7 @@ type Source struct {
 	meta    topicCache
 	sizes   sizes
 	pre     *prefetcher
+	commits commits
 	opts    []kgo.Opt // of clients
 	pool    sync.Pool // of *decoder
 
@@ -119,9 +120,8 @@ type Source struct {
 	begun     map[partition]int64 // starts of a job without progress, resolved once
 	validated map[partition]int32 // leader epochs in which the position was found sound
 	floors    map[partition]int64 // starts of partitions, as of floorsAt
-	floorsAt  time.Time           //
-	released  checkpoint.Position // not committed yet
-	committed time.Time           // when offsets were last committed
+	floorsAt  time.Time
+	committed time.Time // when offsets were last committed
 }
 
 // partition names one partition.
@@ -276,9 +276,7 @@ func (s *Source) News() <-chan struct{} { return s.pre.news }
 // Close commits what was released last and gives the connections up. Fetches that are under way are broken off.
 func (s *Source) Close() error {
 	s.pre.close()
-	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
-	defer cancel()
-	if err := s.commit(ctx); err != nil {
+	if err := s.commits.close(s); err != nil {
 		s.cfg.Warn(err)
 	}
 	s.client.Close()

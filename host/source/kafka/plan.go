@@ -62,7 +62,7 @@ func (s *Source) planned(from checkpoint.Position, pos position, parts []ahead, 
 	for i := range parts {
 		a := &parts[i]
 		news = news || a.take > 0 || a.known && a.moved
-		lags = append(lags, Lag{Topic: a.topic, Partition: a.num, Offset: a.start + a.take, End: a.end.offset})
+		lags = append(lags, Lag{Topic: a.topic, Partition: a.num, From: a.start, Offset: a.start + a.take, End: a.end.offset})
 	}
 	s.cfg.Lag(lags)
 	if !news {

@@ -190,7 +190,7 @@ func TestLagIsTold(t *testing.T) {
 	var told []Lag
 	s := w.open(func(c *Config) { c.Lag = func(l []Lag) { told = l } }, "lag")
 	w.latest(s, checkpoint.Position{}, source.Limit{Records: 4})
-	if len(told) != 1 || told[0] != (Lag{Topic: "lag", Offset: 4, End: 10}) {
+	if len(told) != 1 || told[0] != (Lag{Topic: "lag", From: 0, Offset: 4, End: 10}) {
 		t.Errorf("told: %+v", told)
 	}
 }
@@ -203,6 +203,7 @@ func TestGroup(t *testing.T) {
 		s := w.open(func(c *Config) { c.Group = topic }, topic)
 		committed := func(want int64) {
 			t.Helper()
+			s.commits.wait()
 			got, err := w.admin.FetchOffsets(t.Context(), topic)
 			if err != nil {
 				t.Fatal(err)
@@ -236,9 +237,20 @@ func TestGroup(t *testing.T) {
 		}
 		defer busy.Close()
 		busy.PollFetches(t.Context())
-		err = w.open(func(c *Config) { c.Group = topic }, topic).Release(t.Context(), at)
-		wantFault(t, err, CodeGroup, topic, "consumers of its own")
+		s = w.open(func(c *Config) { c.Group, c.Commit = topic, time.Nanosecond }, topic)
+		wantFault(t, w.released(s, at), CodeGroup, topic, "consumers of its own")
 	})
+}
+
+// released releases a position and returns what has come of the commit.
+func (w *world) released(s *Source, at checkpoint.Position) error {
+	w.t.Helper()
+	if err := s.Release(w.t.Context(), at); err != nil {
+		w.t.Fatal(err)
+	}
+	s.commits.wait()
+	w.now = w.now.Add(time.Second)
+	return s.Release(w.t.Context(), at)
 }
 
 func TestBadConfig(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -20,8 +21,8 @@ const CodeGroup = "kafka.group"
 // commitTimeout bounds one commit of offsets: it is for onlookers and must not hold a batch up.
 const commitTimeout = 5 * time.Second
 
-// Release lets go of what was held for the batch, and commits the offsets of its end to the group, now and then: they are
-// for lag tools and nothing hangs on them.
+// Release lets go of what was held for the batch, and has the offsets of its end committed to the group, now and then:
+// they are for lag tools, nothing hangs on them and nothing waits for them. The error is that of an earlier commit.
 func (s *Source) Release(ctx context.Context, upTo checkpoint.Position) error {
 	pos, err := parsePosition(upTo)
 	if err != nil {
@@ -31,27 +32,84 @@ func (s *Source) Release(ctx context.Context, upTo checkpoint.Position) error {
 	if s.cfg.Group == "" {
 		return ctx.Err()
 	}
-	s.released = upTo
 	now := s.cfg.Clock()
-	if age := now.Sub(s.committed); !s.committed.IsZero() && age >= 0 && age < s.cfg.Commit {
-		return ctx.Err()
+	age := now.Sub(s.committed)
+	due := s.committed.IsZero() || age < 0 || age >= s.cfg.Commit
+	if due {
+		s.committed = now
 	}
-	s.committed = now
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
-	defer cancel()
-	return s.commit(ctx)
+	return errors.Join(ctx.Err(), s.commits.offer(s, pos, due))
 }
 
-// commit commits what was released last, if it is not yet.
-func (s *Source) commit(ctx context.Context) error {
-	if s.released.IsZero() {
-		return nil
-	}
-	pos, err := parsePosition(s.released)
-	if err != nil {
+// commits commits offsets in the background, one commit at a time. The newest position wins.
+type commits struct {
+	mu     sync.Mutex
+	latest position // not committed yet
+	err    error    // of the last commit, not told yet
+	cancel context.CancelFunc
+	done   chan struct{} // nil: none is under way
+}
+
+// offer takes a position; now says that it is time to commit it. It returns the error of an earlier commit.
+func (c *commits) offer(s *Source, pos position, now bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.latest = pos
+	err := c.err
+	c.err = nil
+	if !now || c.done != nil {
 		return err
 	}
-	s.released = checkpoint.Position{}
+	c.latest = nil
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	c.cancel, c.done = cancel, make(chan struct{})
+	go func() {
+		defer cancel()
+		err := s.commit(ctx, pos)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.err = err
+		close(c.done)
+		c.done = nil
+	}()
+	return err
+}
+
+// wait waits for the commit that is under way.
+func (c *commits) wait() {
+	c.mu.Lock()
+	done := c.done
+	c.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+}
+
+// close breaks off the commit that is under way, and commits what was released last.
+func (c *commits) close(s *Source) error {
+	c.mu.Lock()
+	cancel := c.cancel
+	busy := c.done != nil
+	c.mu.Unlock()
+	if busy && cancel != nil {
+		cancel()
+	}
+	c.wait()
+	pos, err := c.latest, c.err
+	c.latest, c.err = nil, nil
+	if busy {
+		err = nil // we have broken it off
+	}
+	if pos == nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(context.Background(), commitTimeout)
+	defer stop()
+	return s.commit(ctx, pos)
+}
+
+// commit commits the offsets of a position to the group.
+func (s *Source) commit(ctx context.Context, pos position) error {
 	req := kmsg.NewPtrOffsetCommitRequest()
 	req.Group, req.Generation = s.cfg.Group, -1
 	for name, t := range pos {
