@@ -3,14 +3,17 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/engine"
@@ -34,7 +37,7 @@ func TestTopicToTopics(t *testing.T) {
 	p := newPlace(t)
 	var warnings []string
 	p.env.Events = &engine.Events{Warning: func(op string, err error) { warnings = append(warnings, op+": "+err.Error()) }}
-	j := p.topicToTopics(t, cluster.ListenAddrs()[0])
+	j := p.topicToTopics(t, cluster.ListenAddrs()[0], sink.ExactlyOnce)
 	want := map[string][]string{}
 	written := 0
 	for range 2 {
@@ -116,20 +119,74 @@ func (p *place) checkTopics(t *testing.T, j *job.Job) {
 	}
 }
 
-func (p *place) topicToTopics(t *testing.T, brokers string) *job.Job {
+// TestAtLeastOnceTopics runs a job that asks for it: no transaction is begun, a batch that was cut off in the middle is
+// published again as a whole, and nothing is missing.
+func TestAtLeastOnceTopics(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "orders", "eu", "us", "rest"), kfake.SeedTopics(1, "dead"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	want := map[string]bool{}
+	for i := range 60 {
+		to := []string{"eu", "us"}[i%2]
+		value := fmt.Sprintf("%s %d", to, i)
+		want[value] = true
+		r := &kgo.Record{Topic: "orders", Key: []byte(value), Value: []byte(value), Headers: []kgo.RecordHeader{{Key: "to", Value: []byte(to)}}}
+		if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.EndTxn, kmsg.AddPartitionsToTxn}, Count: -1, Observe: true})
+	p := newPlace(t)
+	j := p.topicToTopics(t, cluster.ListenAddrs()[0], sink.AtLeastOnce)
+	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "us", Err: kerr.PolicyViolation})
+	if err := p.run(j); err == nil {
+		t.Fatal("a record that is refused does not stop the job")
+	}
+	if err := p.run(j); err != nil {
+		t.Fatal(err)
+	}
+	if n := begun.Hits(); n > 0 {
+		t.Errorf("%d requests of transactions", n)
+	}
+	got := published(t, cluster.ListenAddrs(), 2*len(want))
+	if len(got["eu"]) <= 30 {
+		t.Errorf("%d records in eu: the batch that was cut off is not there twice", len(got["eu"]))
+	}
+	for _, topics := range [][]string{{"rest"}, {"eu", "us"}} {
+		seen := map[string]bool{}
+		for _, topic := range topics {
+			for _, value := range got[topic] {
+				seen[value] = true
+			}
+		}
+		if !maps.Equal(seen, want) {
+			t.Errorf("topics %v hold %d of %d records", topics, len(seen), len(want))
+		}
+	}
+}
+
+func (p *place) topicToTopics(t *testing.T, brokers string, delivery sink.Guarantee) *job.Job {
 	t.Helper()
 	echo, err := filepath.Abs("../../abi/kit/wasm/echo.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
+	d := "delivery: " + string(delivery)
 	j, err := job.Parse("job.yaml", []byte("apiVersion: wasmill/v1\nkind: Job\nmetadata: {name: topics}\nspec:\n  checkpoint: ./checkpoint\n"+
 		"  trigger: {availableNow: true}\n  connections: {main: {kafka: {brokers: ["+brokers+"], requestTimeout: 5s}}}\n"+
 		"  sources: [{name: orders, kafka: {connection: main, topics: [orders]}, batch: {maxRecords: 40}}]\n"+
 		"  transforms: [{name: pass, from: [orders], module: "+echo+"}]\n"+
 		"  sinks:\n"+
-		"    - {name: routed, from: [pass], kafka: {connection: main, topicHeader: to, topics: [eu, us]}}\n"+
-		"    - {name: rest, from: [pass], kafka: {connection: main, topic: rest}}\n"+
-		"    - {name: dead, kafka: {connection: main, topic: dead}}\n"+
+		"    - {name: routed, from: [pass], kafka: {connection: main, topicHeader: to, topics: [eu, us], "+d+"}}\n"+
+		"    - {name: rest, from: [pass], kafka: {connection: main, topic: rest, "+d+"}}\n"+
+		"    - {name: dead, kafka: {connection: main, topic: dead, "+d+"}}\n"+
 		"  errors: {policy: dead-letter, deadLetters: dead}\n"), job.Env{Dir: p.dir})
 	if err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ type Target struct {
 	sinks  map[string]*route
 	topics []string // all that may be published to, in order
 	press  *press
-	at     layout         // of those of them that exist, and the marker topic
-	looked time.Time      // when all topics were last asked for
+	at     layout    // of those of them that exist, and the marker topic
+	looked time.Time // when all topics were last asked for
 
 	abortPatience time.Duration
 
