@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -12,6 +11,7 @@ import (
 	"encoding/pem"
 	"io"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -35,6 +35,7 @@ type fakeKafka struct {
 	client   *kgo.Client  // may do everything
 	accepted atomic.Int64 // connections
 	tls      *tls.Config
+	members  map[string]*kgo.Client // by group
 }
 
 type kafkasKey struct{}
@@ -45,15 +46,18 @@ type kafkasKey struct{}
 //	                                      tls=elsewhere (writes ca.pem), users (job with password right, ACLs), max=BYTES
 //	kafka silent|closing NAME             a listener that takes connections and says nothing, or hangs up
 //	kafka stop NAME                       nobody listens there any more
-//	kafka topic|delete NAME TOPIC[:PARTITIONS]
+//	kafka topic NAME TOPIC:PARTITIONS [KEY=VALUE]
+//	kafka set NAME TOPIC KEY=VALUE        a setting of a topic
+//	kafka delete NAME TOPIC
 //	kafka produce NAME TOPIC FILE         each line a record; key=value gives it a key
-//	kafka large NAME TOPIC BYTES          one record of so many bytes
+//	kafka large NAME TOPIC BYTES          one record of so many bytes, which do not compress
 //	kafka dated NAME TOPIC TIME VALUE     a record of that time
 //	kafka truncate NAME TOPIC OFFSET      records of partition 0 before it are gone
 //	kafka has NAME TOPIC COUNT            that many records are to be read committed, none twice
 //	kafka allow|forbid NAME OPERATION KIND RESOURCE
 //	kafka fault NAME ERROR COUNT [TOPIC]  produce requests are answered with it
 //	kafka member NAME GROUP TOPIC         another consumer joins the group
+//	kafka leave NAME GROUP                that consumer leaves
 //	kafka committed NAME GROUP TOPIC SUM  the offsets of the group sum up to it
 //	kafka calls NAME MAX                  at most so many connections came since the last time
 func kafka(ts *testscript.TestScript, neg bool, args []string) {
@@ -91,7 +95,11 @@ func kafka(ts *testscript.TestScript, neg bool, args []string) {
 	case "stop":
 		k.cluster.Close()
 	case "topic":
-		k.create(ts, arg(0))
+		k.create(ts, arg(0), args[1:]...)
+	case "set":
+		key, value, _ := strings.Cut(arg(1), "=")
+		_, err := kadm.NewClient(k.client).AlterTopicConfigs(context.Background(), []kadm.AlterConfig{{Name: key, Value: &value}}, arg(0))
+		ts.Check(err)
 	case "delete":
 		ts.Check(k.cluster.DeleteTopic(arg(0)))
 	case "produce":
@@ -104,7 +112,8 @@ func kafka(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(k.client.ProduceSync(context.Background(), r).FirstErr())
 		}
 	case "large":
-		r := &kgo.Record{Topic: arg(0), Value: bytes.Repeat([]byte("x"), int(number(1)))}
+		r := &kgo.Record{Topic: arg(0), Value: make([]byte, number(1))}
+		_, _ = mathrand.NewChaCha8([32]byte{}).Read(r.Value) // never fails
 		ts.Check(k.client.ProduceSync(context.Background(), r).FirstErr())
 	case "dated":
 		at, err := time.Parse(time.RFC3339, arg(1))
@@ -121,6 +130,8 @@ func kafka(ts *testscript.TestScript, neg bool, args []string) {
 		k.fault(ts, arg(0), int(number(1)), append(args, "")[2])
 	case "member":
 		k.member(ts, arg(0), arg(1))
+	case "leave":
+		k.members[arg(0)].Close()
 	case "committed":
 		k.committed(ts, arg(0), arg(1), number(2))
 	case "calls":
@@ -158,7 +169,7 @@ func (l *countedListener) Accept() (net.Conn, error) {
 }
 
 func startKafka(ts *testscript.TestScript, options []string) *fakeKafka {
-	k := &fakeKafka{}
+	k := &fakeKafka{members: map[string]*kgo.Client{}}
 	opts := []kfake.Opt{kfake.NumBrokers(1), kfake.ListenFn(k.listen)}
 	mine := []kgo.Opt{kgo.ProducerBatchMaxBytes(64 << 20), kgo.ProducerBatchCompression(kgo.NoCompression())}
 	var topics []string
@@ -192,11 +203,16 @@ func startKafka(ts *testscript.TestScript, options []string) *fakeKafka {
 	return k
 }
 
-func (k *fakeKafka) create(ts *testscript.TestScript, text string) {
+func (k *fakeKafka) create(ts *testscript.TestScript, text string, settings ...string) {
 	name, parts, _ := strings.Cut(text, ":")
+	set := map[string]string{}
+	for _, s := range settings {
+		key, value, _ := strings.Cut(s, "=")
+		set[key] = value
+	}
 	n, err := strconv.Atoi(parts)
 	ts.Check(err)
-	ts.Check(k.cluster.CreateTopic(name, int32(n), nil))
+	ts.Check(k.cluster.CreateTopic(name, int32(n), set))
 	k.client.PurgeTopicsFromClient(name) // it may know another one of that name
 }
 
@@ -284,6 +300,7 @@ func (k *fakeKafka) member(ts *testscript.TestScript, group, topic string) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(k.address), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit())
 	ts.Check(err)
 	ts.Defer(client.Close)
+	k.members[group] = client
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	_, err = k.cluster.WaitGroupStable(ctx, group, 1)
