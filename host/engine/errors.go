@@ -12,6 +12,7 @@ import (
 const (
 	CodeRecordStopped   = "record.stopped"
 	CodeTooManyLetters  = "record.too_many_set_aside"
+	CodeLetterRefused   = "record.letter_refused"
 	CodeTooMuchPoison   = "transform.too_much_poison"
 	CodeGuestFailed     = "transform.failed"
 	CodeNotRepeatable   = "transform.not_repeatable"
@@ -30,6 +31,13 @@ const (
 	CodeOtherRevision   = "replay.other_revision"
 	CodeTornTailVisible = "checkpoint.torn_tail_published"
 )
+
+// letterRefused is the answer to a sink that takes no letter about a record, however short.
+func letterRefused(sinkName string, batch checkpoint.BatchID, lt *letter, misfit error) error {
+	return fault.New(CodeLetterRefused, "sink "+sinkName,
+		fmt.Errorf("batch %d: it does not take a dead letter: %w; the letter says %s: %s", batch, misfit, lt.word, lt.reason),
+		"give the dead letters a sink that takes any JSON object, as files in jsonl do, or a topic with the default `maxMessage`")
+}
 
 // stopped is the answer to a record that cannot be processed under policy stop.
 func stopped(g *Graph, lt letter) error {

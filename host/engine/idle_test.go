@@ -53,7 +53,7 @@ func TestIdleIsWoken(t *testing.T) {
 		synctest.Wait()
 		for range 50 {
 			before, at := b.asked, time.Now()
-			time.Sleep(3 * time.Millisecond)
+			<-time.After(3 * time.Millisecond)
 			b.news <- struct{}{}
 			synctest.Wait()
 			if b.asked != before+1 || time.Since(at) != 3*time.Millisecond {
@@ -61,7 +61,7 @@ func TestIdleIsWoken(t *testing.T) {
 			}
 		}
 		before := b.asked
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		if n := b.asked - before; n > 11 {
 			t.Errorf("asked %d times in 10 s without news", n)
 		}
@@ -79,7 +79,7 @@ func TestIdleAsksTheSilent(t *testing.T) {
 		e := idleEngine(b, q)
 		stop, done := make(chan struct{}), make(chan error, 1)
 		go func() { done <- e.Run(t.Context(), stop) }()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		close(stop)
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -101,7 +101,7 @@ func TestIdleKeepsTheInterval(t *testing.T) {
 		synctest.Wait()
 		before := b.asked
 		b.news <- struct{}{}
-		time.Sleep(900 * time.Millisecond)
+		<-time.After(900 * time.Millisecond)
 		if b.asked != before {
 			t.Error("asked before the interval was over")
 		}

@@ -233,14 +233,21 @@ func (l *lane) fillLetters(b *batchRun) error {
 
 func (l *lane) fillLetter(b *batchRun, lt *letter) error {
 	dead := l.sinks[l.r.policy.Sink]
-	r, err := lt.record(l.r.g, b)
-	if err != nil {
-		return err
+	var misfit *sink.Misfit
+	for _, cut := range letterCuts {
+		r, err := lt.record(l.r.g, b, cut)
+		if err != nil {
+			return err
+		}
+		err = dead.lane.Append(r)
+		if err == nil {
+			return l.taken(dead, r)
+		}
+		if !errors.As(err, &misfit) {
+			return fmt.Errorf("sink %s: take a dead letter: %w", dead.node.Name, err)
+		}
 	}
-	if err := dead.lane.Append(r); err != nil {
-		return fmt.Errorf("sink %s: take a dead letter: %w", dead.node.Name, err)
-	}
-	return l.taken(dead, r)
+	return letterRefused(dead.node.Name, b.plan.Batch, lt, misfit)
 }
 
 func (l *lane) allLetters() []*letters {

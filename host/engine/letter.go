@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 	"unicode/utf8"
 
@@ -20,8 +21,15 @@ const (
 	CodeReject    = -5 // what lies there in the source is no record
 )
 
-// letterValueMax is where a dead letter cuts the value it carries.
-const letterValueMax = 1 << 20
+// letterCut is how much of a record a dead letter carries, in bytes.
+type letterCut struct {
+	value int
+	other int // of the key, and of names and values of headers together
+}
+
+// letterCuts are tried one after the other until the sink takes the letter: what does not fit one sink may be too large for
+// that of the letters too.
+var letterCuts = [...]letterCut{{1 << 20, math.MaxInt}, {64 << 10, 64 << 10}, {4 << 10, 4 << 10}, {0, 0}}
 
 // origin is where a record came from.
 type origin struct {
@@ -110,21 +118,32 @@ type letterHeader struct {
 	Value any    `json:"value"`
 }
 
-// record makes the output record of a letter: the JSON as value, the original key as key.
-func (lt *letter) record(g *Graph, b *batchRun) (*abi.Record, error) {
+// record makes the output record of a letter: the JSON as value, the original key as key, both as far as the cut allows.
+func (lt *letter) record(g *Graph, b *batchRun, cut letterCut) (*abi.Record, error) {
 	out := letterJSON{
 		Query: b.query, Batch: int64(b.plan.Batch), Stage: lt.stage, Module: lt.module,
 		Source: g.sourceName(lt.origin.edge), Split: lt.origin.split, Partition: lt.origin.partition, Offset: lt.origin.offset,
 		Time: time.UnixMilli(b.plan.TimeMS).UTC().Format("2006-01-02T15:04:05.000Z"),
 		Code: lt.code, Word: lt.word, Reason: lt.reason, Headers: []letterHeader{},
 	}
-	value := lt.rec.Value
 	out.Truncated = lt.cut
-	if len(value) > letterValueMax {
-		value, out.Truncated = value[:letterValueMax], true
+	short := func(p []byte, most int) []byte {
+		if len(p) <= most {
+			return p
+		}
+		out.Truncated = true
+		return p[:most]
 	}
-	out.Key, out.Value = textOrBase64(lt.rec.Key), textOrBase64(value)
+	key := short(lt.rec.Key, cut.other)
+	out.Key, out.Value = textOrBase64(key), textOrBase64(short(lt.rec.Value, cut.value))
+	room := cut.other
 	for _, h := range lt.rec.Headers {
+		size := len(h.Name) + len(h.Value)
+		if size > room {
+			out.Truncated = true
+			continue
+		}
+		room -= size
 		out.Headers = append(out.Headers, letterHeader{Name: validText(h.Name), Value: textOrBase64(h.Value)})
 	}
 	var text bytes.Buffer
@@ -133,7 +152,7 @@ func (lt *letter) record(g *Graph, b *batchRun) (*abi.Record, error) {
 	if err := enc.Encode(out); err != nil {
 		return nil, fmt.Errorf("write a dead letter: %w", err)
 	}
-	return &abi.Record{Key: lt.rec.Key, Value: bytes.TrimRight(text.Bytes(), "\n"), Index: abi.NoIndex}, nil
+	return &abi.Record{Key: key, Value: bytes.TrimRight(text.Bytes(), "\n"), Index: abi.NoIndex}, nil
 }
 
 // textOrBase64 is a JSON string for text, {"base64": ..} for other bytes, null for null.

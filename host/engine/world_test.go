@@ -34,6 +34,7 @@ type world struct {
 	stores   map[string]*sim.Store
 	traits   map[string]sink.Traits
 	misfit   string
+	deadMost int // bytes of a dead letter
 	revision string
 	progress bool
 	outputs  int
@@ -71,7 +72,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
 	target := func(name string) sink.Target {
-		return &sim.Target{Proc: p, Store: w.stores[name], Name: name, Trait: w.traits[name], Misfit: map[string]string{"main": w.misfit}[name]}
+		return &sim.Target{Proc: p, Store: w.stores[name], Name: name, Trait: w.traits[name], Misfit: map[string]string{"main": w.misfit}[name], Most: map[string]int{"dead": w.deadMost}[name]}
 	}
 	names := []string{"even", "odd", "end"}[:w.outputs]
 	g := &engine.Graph{

@@ -75,7 +75,9 @@ type Target struct {
 	Trait sink.Traits
 	// Misfit refuses values that begin with it, when not empty.
 	Misfit string
-	epoch  int
+	// Most is how long a value may be, when it is not 0.
+	Most  int
+	epoch int
 }
 
 // ID is the target's name.
@@ -86,7 +88,7 @@ func (t *Target) Traits() sink.Traits { return t.Trait }
 
 // NewLane returns an empty lane.
 func (t *Target) NewLane(name string) (sink.Lane, error) {
-	return &lane{sink: name, misfit: t.Misfit}, nil
+	return &lane{sink: name, misfit: t.Misfit, most: t.Most}, nil
 }
 
 // Open takes the store over.
@@ -200,6 +202,7 @@ func (t *Target) Close() error { return nil }
 type lane struct {
 	sink   string
 	misfit string
+	most   int
 	rows   []Row
 	bytes  int64
 }
@@ -207,6 +210,9 @@ type lane struct {
 func (l *lane) Append(r *abi.Record) error {
 	if l.misfit != "" && strings.HasPrefix(string(r.Value), l.misfit) {
 		return &sink.Misfit{Code: "type", Column: "c", Reason: "does not fit"}
+	}
+	if l.most > 0 && len(r.Key)+len(r.Value) > l.most {
+		return &sink.Misfit{Code: "length", Reason: fmt.Sprintf("%d bytes, the most is %d", len(r.Key)+len(r.Value), l.most)}
 	}
 	l.rows = append(l.rows, Row{Sink: l.sink, Value: string(r.Value)})
 	l.bytes += int64(len(r.Value))
