@@ -31,7 +31,7 @@ type blow struct {
 // requestNames are the requests that mean something to exactly once.
 var requestNames = map[int16]string{
 	0: "Produce", 1: "Fetch", 2: "ListOffsets", 3: "Metadata", 8: "OffsetCommit", 10: "FindCoordinator", 18: "ApiVersions",
-	22: "InitProducerId", 23: "OffsetForLeaderEpoch", 24: "AddPartitionsToTxn", 26: "EndTxn", 32: "DescribeConfigs", 65: "DescribeTransactions",
+	22: "InitProducerId", 23: "OffsetForLeaderEpoch", 24: "AddPartitionsToTxn", endTxn: "EndTxn (abort)", commitTxn: "EndTxn (commit)", 32: "DescribeConfigs", 65: "DescribeTransactions",
 }
 
 const createTopics = 19 // only in the beginning of a job
@@ -195,7 +195,7 @@ func wireBlows(keys []int16, rng *rand.Rand) []blow {
 			{name: "an answer", wire: cutAfter, deadly: true},
 		} {
 			b.key, b.nth = key, 1
-			if slices.Contains([]int16{0, 1, 26}, key) {
+			if slices.Contains([]int16{0, 1, commitTxn}, key) {
 				b.nth = 1 + rng.IntN(8)
 			}
 			out = append(out, b)

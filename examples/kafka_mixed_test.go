@@ -74,8 +74,8 @@ func mixedBlows(points []string, want int, rng *rand.Rand) []blow {
 		}
 		for _, nth := range []int{1, 2} {
 			out = append(out,
-				blow{name: "the request that commits", wire: cutBefore, deadly: true, key: endTxn, nth: nth},
-				blow{name: "the answer to a commit", wire: cutAfter, deadly: true, key: endTxn, nth: nth})
+				blow{name: "the request that commits", wire: cutBefore, deadly: true, key: commitTxn, nth: nth},
+				blow{name: "the answer to a commit", wire: cutAfter, deadly: true, key: commitTxn, nth: nth})
 		}
 	}
 	for _, p := range points {
@@ -89,8 +89,6 @@ func mixedBlows(points []string, want int, rng *rand.Rand) []blow {
 	rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	return out
 }
-
-const endTxn = 26
 
 // TestKafkaMixed kills a job that publishes each batch to a topic and to a table, most often between the two. Both hold every
 // order once in the end.

@@ -25,6 +25,13 @@ func (w treatment) String() string {
 	return [...]string{"pass", "cut before", "cut in the middle", "answer lost", "stall"}[w]
 }
 
+// The request that ends a transaction. It ends in whether to commit, and an empty list of tagged fields: a commit counts as a
+// kind of request of its own here.
+const (
+	endTxn    = 26
+	commitTxn = 1000 + endTxn
+)
+
 // request is what a judge sees of a request.
 type request struct {
 	key, version int16
@@ -163,6 +170,9 @@ func (l *link) requests() {
 			return
 		}
 		r := request{key: int16(binary.BigEndian.Uint16(b[4:])), version: int16(binary.BigEndian.Uint16(b[6:]))}
+		if r.key == endTxn && b[len(b)-2] == 1 {
+			r.key = commitTxn
+		}
 		v := l.p.look(r)
 		if v.then != nil && v.treatment != cutAfter {
 			v.then()
