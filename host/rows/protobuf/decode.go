@@ -56,7 +56,7 @@ func (d *decoder) scan(m *message, b []byte) error {
 	}
 	for len(b) > 0 {
 		num, wire, n := protowire.ConsumeTag(b)
-		if n < 0 {
+		if n < 0 || num > protowire.MaxValidNumber {
 			return errWire
 		}
 		b = b[n:]
@@ -215,21 +215,32 @@ func (d *decoder) field(f *field, at, to, depth int) error {
 	case f.list:
 		return d.listed(f, at, to, depth)
 	case f.msg != nil:
-		return d.message(f.msg, d.joined(at, to), depth+1)
+		b, err := joined(d.spans[at:to])
+		if err != nil {
+			return err
+		}
+		return d.message(f.msg, b, depth+1)
 	}
 	return d.scalar(f, d.spans[to-1].b)
 }
 
-// joined puts several occurrences of one message together: that is how they are merged.
-func (d *decoder) joined(at, to int) []byte {
-	if to == at+1 {
-		return d.spans[at].b
+// joined puts the occurrences of one message together: that is how they are merged. Each must be one by itself.
+func joined(spans []span) ([]byte, error) {
+	if len(spans) == 1 {
+		return spans[0].b, nil
 	}
 	var all []byte
-	for _, s := range d.spans[at:to] {
+	for _, s := range spans {
+		for rest := s.b; len(rest) > 0; {
+			_, _, n := protowire.ConsumeField(rest)
+			if n < 0 {
+				return nil, errWire
+			}
+			rest = rest[n:]
+		}
 		all = append(all, s.b...)
 	}
-	return all
+	return all, nil
 }
 
 func (d *decoder) listed(f *field, at, to, depth int) error {
@@ -331,13 +342,17 @@ func (d *decoder) mapKey(f *field, base int) error {
 
 func (d *decoder) mapValue(f *field, base, depth int) error {
 	if f.msg != nil {
-		var all []byte
+		var spans []span
 		for _, s := range d.spans[base:] {
 			if s.f == f {
-				all = append(all, s.b...)
+				spans = append(spans, s)
 			}
 		}
-		return d.message(f.msg, all, depth+1)
+		b, err := joined(spans)
+		if err != nil {
+			return err
+		}
+		return d.message(f.msg, b, depth+1)
 	}
 	s := d.last(f, base)
 	if s == nil {

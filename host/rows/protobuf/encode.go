@@ -79,8 +79,6 @@ func (f *field) isSet(v jsonvalue.Value) bool {
 	return v.Kind() != 0
 }
 
-const nullEnum = "google.protobuf.NullValue"
-
 func (e *encoder) member(f *field, v jsonvalue.Value, depth int) error {
 	if v.Kind() == 0 || f.presence && !f.isSet(v) {
 		if f.required {

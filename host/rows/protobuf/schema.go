@@ -247,6 +247,9 @@ func (s *Schema) fieldOf(fd protoreflect.FieldDescriptor, index int) *field {
 	return f
 }
 
+// nullEnum is the enum whose one value is JSON's null.
+const nullEnum = "google.protobuf.NullValue"
+
 func enumOf(d protoreflect.EnumDescriptor) *enum {
 	e := &enum{name: string(d.FullName()), byNumber: map[int32][]byte{}, byName: map[string]int32{}}
 	for i := range d.Values().Len() {
@@ -256,6 +259,9 @@ func enumOf(d protoreflect.EnumDescriptor) *enum {
 			e.byNumber[n], _ = jsonvalue.AppendString(nil, []byte(v.Name()))
 		}
 		e.byName[string(v.Name())] = n
+	}
+	if e.name == nullEnum {
+		e.byNumber[0] = []byte("null")
 	}
 	return e
 }

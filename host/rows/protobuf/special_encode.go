@@ -1,7 +1,7 @@
 package protobuf
 
 import (
-	"math"
+	"math/big"
 	"strconv"
 	"strings"
 
@@ -71,19 +71,25 @@ func durationOf(v jsonvalue.Value) (sec, nanos int64, err error) {
 	return int64(s), int64(n), nil
 }
 
-// anyValue writes any JSON value as a google.protobuf.Value. Its numbers are doubles: one that is not exactly a double does
-// not fit.
+// maxDigits is how many a double may have before the point.
+const maxDigits = 309
+
+func isDouble(n *big.Int) bool {
+	_, acc := new(big.Float).SetInt(n).Float64()
+	return acc == big.Exact
+}
+
+// anyValue writes any JSON value as a google.protobuf.Value. Its numbers are doubles: an integer that is none does not fit.
 func (e *encoder) anyValue(m *message, v jsonvalue.Value, depth int) error {
 	name := map[jsonvalue.Kind]string{
 		jsonvalue.Null: "null_value", jsonvalue.Bool: "bool_value", jsonvalue.Number: "number_value",
 		jsonvalue.String: "string_value", jsonvalue.Array: "list_value", jsonvalue.Object: "struct_value",
 	}[v.Kind()]
 	if v.Kind() == jsonvalue.Number {
-		x, err := jsonvalue.Float(v, 64, "google.protobuf.Value")
-		if err != nil {
+		if _, err := jsonvalue.Float(v, 64, "google.protobuf.Value"); err != nil {
 			return err
 		}
-		if math.Trunc(x) == x && math.Abs(x) > 1<<53 {
+		if n, err := jsonvalue.Decimal(v, 0, maxDigits, "google.protobuf.Value"); err == nil && !isDouble(n) {
 			return &sink.Misfit{Code: "precision", Reason: "a google.protobuf.Value holds doubles, which do not hold " + string(v.Text())}
 		}
 	}
