@@ -205,18 +205,32 @@ func (l *lazyCodec) get(ctx context.Context, keep bool) (*confluent.Codec, error
 		return l.codec, nil
 	}
 	found, err := l.store.Pinned(ctx, l.pinName, keep, func(ctx context.Context, c *registry.Client) (*confluent.Schema, error) {
-		if l.schema.Text != "" {
-			return c.Lookup(ctx, l.schema.Subject, l.format, l.schema.Text, l.schema.Register)
+		found, err := l.ask(ctx, c)
+		if err == nil {
+			_, err = l.codecOf(found) // what cannot be written by is not kept
 		}
-		return c.BySubject(ctx, l.schema.Subject, int(l.schema.Version))
+		return found, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.place, err)
 	}
-	if l.codec, err = confluent.NewCodec(found, l.format, l.schema.Message); err != nil {
+	l.codec, err = l.codecOf(found)
+	return l.codec, err
+}
+
+func (l *lazyCodec) ask(ctx context.Context, c *registry.Client) (*confluent.Schema, error) {
+	if l.schema.Text != "" {
+		return c.Lookup(ctx, l.schema.Subject, l.format, l.schema.Text, l.schema.Register)
+	}
+	return c.BySubject(ctx, l.schema.Subject, int(l.schema.Version))
+}
+
+func (l *lazyCodec) codecOf(s *confluent.Schema) (*confluent.Codec, error) {
+	codec, err := confluent.NewCodec(s, l.format, l.schema.Message)
+	if err != nil {
 		return nil, fault.New(CodeSchema, l.place, err, "name a subject, version, message and format that fit each other")
 	}
-	return l.codec, nil
+	return codec, nil
 }
 
 // Open finds the schemas before it takes the target over: a job that cannot write must not shut out one that can.
