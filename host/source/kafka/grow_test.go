@@ -3,6 +3,7 @@ package kafka
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -13,7 +14,14 @@ import (
 // TestWhileItGrows plans and reads small batches while two producers commit and abort, and one writes without
 // transactions: what is read in the end is what a last look at the whole finds, each record once and in order.
 func TestWhileItGrows(t *testing.T) {
+	for name, memory := range map[string]bool{"from memory": true, "by the cluster": false} {
+		t.Run(name, func(t *testing.T) { whileItGrows(t, memory) })
+	}
+}
+
+func whileItGrows(t *testing.T, memory bool) {
 	everywhere(t, func(t *testing.T, w *world) {
+		w.memory = memory
 		topic := w.unique("grows")
 		w.create(topic, 1)
 		done := make(chan struct{}, 3)
@@ -55,8 +63,18 @@ func TestWhileItGrows(t *testing.T) {
 			default:
 			}
 			to := w.latest(s, at, source.Limit{Records: 23})
-			last = running == 0 && to == at && w.high(topic) == w.stable(s, topic)
+			if to == at && memory {
+				select {
+				case <-s.News():
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+			end := w.stable(s, topic)
+			last = running == 0 && to.Line == fmt.Sprintf(`{%q:{"0":%d}}`, topic, end) && w.high(topic) == end
 			got = append(got, w.read(s, at, to)...)
+			if err := s.Release(t.Context(), to); err != nil {
+				t.Fatal(err)
+			}
 			at = to
 		}
 		want, _ := w.all(w.open(nil, topic), checkpoint.Position{})

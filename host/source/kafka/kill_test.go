@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"github.com/wasmill/wasmill/checkpoint"
-	"github.com/wasmill/wasmill/host/source"
 )
 
 // TestBrokerIsKilled kills a real broker in the middle of a read, with the script that WASMILL_KAFKA_SCRIPT names: it
@@ -44,22 +42,23 @@ func TestBrokerIsKilled(t *testing.T) {
 			}
 		}
 	}
-	s := w.open(func(c *Config) { c.FetchBytes, c.Patience = 1, 2*time.Minute }, topic)
-	var got []string
-	var at checkpoint.Position
-	for n := 0; ; n++ {
-		to := w.latest(s, at, source.Limit{Records: 300})
-		if to == at {
-			break
-		}
-		if n == 2 {
-			run("kill9")
-			started := make(chan struct{})
-			go func() { defer close(started); run("start") }()
-			defer func() { <-started }()
-		}
-		got = append(got, w.read(s, at, to)...)
-		at = to
+	r := w.streaming(func(c *Config) { c.FetchBytes, c.Memory, c.Patience = 1, 4096, 2*time.Minute }, topic)
+	r.limit.Records = 300
+	r.until(600)
+	run("kill9")
+	started := make(chan struct{})
+	go func() { defer close(started); run("start") }()
+	defer func() { <-started }()
+	r.patience = 2 * time.Minute
+	r.until(len(want))
+	w.want(r.got, want...)
+	// A job that waits for what comes is woken by it also after the broker was away.
+	run("kill9")
+	run("start")
+	other := connect(t, nil, []string{addr})
+	other.produce(topic, 0, "after")
+	r.until(len(want) + 1)
+	if last := r.got[len(r.got)-1]; !strings.HasSuffix(last, " after") {
+		t.Errorf("the last record is %s", last)
 	}
-	w.want(got, want...)
 }

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -63,12 +64,14 @@ type run struct {
 	at    checkpoint.Position
 	limit source.Limit
 	got   []string
+	// patience is how long news may take, 30 s when it is 0.
+	patience time.Duration
 }
 
 // until runs batches until so many records are read, or fails when nothing comes for a while.
 func (r *run) until(n int) {
 	r.w.t.Helper()
-	ctx, cancel := context.WithTimeout(r.w.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(r.w.t.Context(), cmp.Or(r.patience, 30*time.Second))
 	defer cancel()
 	for len(r.got) < n {
 		if r.batch() {
