@@ -106,6 +106,18 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
+// BenchmarkRealOpen takes the target over again and again: what a start costs where the marker topic is there.
+func BenchmarkRealOpen(b *testing.B) {
+	c := realCluster(b)
+	topic := c.topic(b, 4)
+	target := c.target(b, nil, func(cfg *kafka.Config) { cfg.Sinks[0].Topic = topic })
+	for b.Loop() {
+		if _, err := target.Open(b.Context(), c.owner()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkRealBatch runs where WASMILL_KAFKA names a broker: here the processor time is that of the sink alone.
 func BenchmarkRealBatch(b *testing.B) {
 	for _, rows := range []int{1, 10, 100, 100_000} {

@@ -94,7 +94,7 @@ const (
 	pressBytes = 512 << 10
 	// Buffers that grew for large records are not kept, nor more of the others than this.
 	keptBytes  = 2 * chunkBytes
-	keptChunks = 64
+	keptChunks = 16
 )
 
 func (t *Target) newLane(r *route) *lane {

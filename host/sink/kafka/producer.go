@@ -124,7 +124,7 @@ func (t *Target) unstage() {
 func (t *Target) abort(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.abortPatience)
 	defer cancel()
-	_ = s.end(ctx, false) //nolint:errcheck // the next owner ends it, or its timeout
+	_ = s.giveUp(ctx) //nolint:errcheck // the next owner ends it, or its timeout
 }
 
 // abandon ends the open transaction without effect and keeps the producer, if that works.

@@ -31,8 +31,9 @@ type session struct {
 	who       producerID
 	implicit  bool
 	sequences map[place]int32
-	open      bool // a transaction may have begun
-	spent     bool // the brokers did not say who this producer is from now on
+	timeout   int32 // transaction.timeout.ms
+	open      bool  // a transaction may have begun
+	spent     bool  // the brokers did not say who this producer is from now on
 
 	settle    context.CancelFunc
 	settling  sync.WaitGroup
@@ -83,6 +84,7 @@ func (s *session) identify(ctx context.Context, timeout time.Duration) error {
 	if s.txn != "" {
 		req.TransactionalID = &s.txn
 		req.TransactionTimeoutMillis = int32(timeout.Milliseconds())
+		s.timeout = req.TransactionTimeoutMillis
 	}
 	resp, err := insist(ctx, func() (*kmsg.InitProducerIDResponse, error) {
 		resp, err := req.RequestWith(ctx, s.cl)
@@ -182,6 +184,24 @@ func (s *session) end(ctx context.Context, commit bool) error {
 		s.watch()
 	}
 	return nil
+}
+
+// giveUp ends a transaction of which something may still be under way to the brokers: under the same epoch, a request that
+// comes after the end would begin a transaction that nobody ends. Where an end does not bring a new epoch, one is asked
+// for, in the name of the present one: that shuts out nobody else, and fails when another process has the id.
+func (s *session) giveUp(ctx context.Context) error {
+	if s.implicit || !s.open {
+		return s.end(ctx, false)
+	}
+	req := kmsg.NewPtrInitProducerIDRequest()
+	req.TransactionalID, req.TransactionTimeoutMillis = &s.txn, s.timeout
+	req.ProducerID, req.ProducerEpoch = s.who.id, s.who.epoch
+	resp, err := req.RequestWith(ctx, s.cl)
+	if err != nil {
+		return err
+	}
+	s.open = false
+	return kerr.ErrorForCode(resp.ErrorCode)
 }
 
 // The brokers finish a transaction after the answer to its end. Where a record adds its partition, one for the next

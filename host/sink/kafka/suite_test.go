@@ -46,6 +46,13 @@ func TestSuiteOnARealBroker(t *testing.T) {
 	})
 }
 
+func TestSuiteAtLeastOnceOnARealBroker(t *testing.T) {
+	sinktest.Run(t, func(t *testing.T) sinktest.Place {
+		c := realCluster(t)
+		return suitePlace(c, sink.AtLeastOnce, c.topic(t, 4))
+	})
+}
+
 func realAddress(t testing.TB) string {
 	t.Helper()
 	addr := os.Getenv("WASMILL_KAFKA")
