@@ -311,6 +311,28 @@ func TestOlderBrokers(t *testing.T) {
 	interrupt(t, c, "out", 40, 20)
 }
 
+// TestGivenUpOnOlderBrokers: a batch that is refused leaves no transaction open there either, and shuts out nobody.
+func TestGivenUpOnOlderBrokers(t *testing.T) {
+	c := newFake(t, kfake.MaxVersions(kversion.V3_8_0()))
+	target := c.opened(t, nil)
+	for id := range checkpoint.BatchID(3) {
+		c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "out", Err: kerr.MessageTooLarge})
+		_, err := stage(t, target, id, "0000000a", record("a", "refused"), record("b", "refused"))
+		wantFault(t, err, kafka.CodeTooLarge)
+		if open := c.openTransactions(t); len(open) != 0 {
+			t.Errorf("open transactions are left: %v", open)
+		}
+		mustPublish(t, target, id, record("a", strconv.Itoa(int(id))))
+	}
+	if got := values(c.committed(t, "out")); !slices.Equal(got, []string{"0", "1", "2"}) {
+		t.Errorf("a reader sees %q", got)
+	}
+	newer := c.opened(t, nil)
+	_, err := stage(t, target, 3, "0000000a", record("a", "refused"))
+	wantFault(t, err, kafka.CodeFenced)
+	mustPublish(t, newer, 3, record("a", "3"))
+}
+
 // TestAlarm: a transaction that is not ended for half of its time is told of; one that is ended is not.
 func TestAlarm(t *testing.T) {
 	told := make(chan error, 10)
