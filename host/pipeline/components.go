@@ -79,7 +79,7 @@ func (p *Program) kafkaSource(s *job.Source, readOnly bool) (source.Source, erro
 	return kafkasource.New(kafkasource.Config{
 		Name: s.Name, Cluster: cluster, Topics: k.Topics, Pattern: k.Pattern,
 		Start:       kafkasource.Start{Latest: k.Start.Latest, TimestampMS: k.Start.TimeMS, Offsets: k.Start.Offsets},
-		Uncommitted: k.Isolation == "read_uncommitted", Group: k.Group, SkipLost: k.OnDataLoss == "skip", Attach: s.Attach, Patience: patience,
+		Uncommitted: k.Isolation == "read_uncommitted", Group: k.Group, SkipLost: k.OnDataLoss == "skip", Attach: s.Attach, Patience: patience, Replay: p.Job.Retention.Age,
 		Warn: p.warn("source " + s.Name), Lag: p.lag(s.Name), Clock: p.env.Clock.Now,
 	})
 }

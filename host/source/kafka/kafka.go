@@ -91,8 +91,10 @@ type Config struct {
 	// Patience is how long a partition may stand still for errors that go by; Discovery how often topics and partitions
 	// are looked up; Commit how often offsets are committed at most. 0 means the defaults.
 	Patience, Discovery, Commit time.Duration
-	// Warn takes what is worth a word and does not stop the source; Lag how far partitions are read, at each plan. Both
-	// may be nil.
+	// Replay is how long batches are kept to be run again; topics that are compacted sooner get a warning. 0 gives none.
+	Replay time.Duration
+	// Warn takes what is worth a word and does not stop the source, also from other goroutines; Lag how far partitions are
+	// read, at each plan. Both may be nil.
 	Warn  func(error)
 	Lag   func([]Lag)
 	Clock func() time.Time
@@ -121,7 +123,8 @@ type Source struct {
 	validated map[partition]int32 // leader epochs in which the position was found sound
 	floors    map[partition]int64 // starts of partitions, as of floorsAt
 	floorsAt  time.Time
-	committed time.Time // when offsets were last committed
+	doubted   map[string]bool // topics whose settings were looked at
+	committed time.Time       // when offsets were last committed
 }
 
 // partition names one partition.
@@ -146,7 +149,7 @@ func New(cfg Config) (*Source, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Source{cfg: cfg, begun: map[partition]int64{}, validated: map[partition]int32{}}
+	s := &Source{cfg: cfg, begun: map[partition]int64{}, validated: map[partition]int32{}, doubted: map[string]bool{}}
 	s.pool.New = func() any { return newDecoder(cfg.MaxBatch) }
 	if cfg.Pattern != "" {
 		re, err := regexp.Compile("^(?:" + cfg.Pattern + ")$")

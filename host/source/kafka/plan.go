@@ -52,6 +52,7 @@ func (s *Source) Latest(ctx context.Context, from checkpoint.Position, limit sou
 	if err := s.pre.follow(parts); err != nil {
 		return checkpoint.Position{}, err
 	}
+	s.doubt(parts)
 	return s.planned(from, pos, parts, lost)
 }
 

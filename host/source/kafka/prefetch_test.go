@@ -355,3 +355,32 @@ func TestDamageWhileStreaming(t *testing.T) {
 		}
 	}
 }
+
+// TestCompactedTooSoon: a topic that is compacted before the job gives its batches up gets a warning, once.
+func TestCompactedTooSoon(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		soon, late, not := w.unique("soon"), w.unique("late"), w.unique("not")
+		w.create(soon, 1, "cleanup.policy", "compact,delete", "min.compaction.lag.ms", "60000")
+		w.create(late, 1, "cleanup.policy", "compact", "min.compaction.lag.ms", "3600000")
+		w.create(not, 1)
+		s := w.open(func(c *Config) { c.Replay = time.Hour }, soon, late, not)
+		for range 3 {
+			w.latest(s, checkpoint.Position{}, source.Limit{})
+		}
+		for range 500 {
+			w.mu.Lock()
+			n := len(w.warned)
+			w.mu.Unlock()
+			if n > 0 {
+				break
+			}
+			wait(10 * time.Millisecond)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.warned) != 1 {
+			t.Fatalf("warned: %v", w.warned)
+		}
+		wantFault(t, w.warned[0], CodeCompaction, "topic "+soon, "1m0s after", "1h0m0s")
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,27 @@ func decodeAll(raw []byte, from, to int64, aborted ...kmsg.FetchResponseTopicPar
 	p := &kmsg.FetchResponseTopicPartition{RecordBatches: raw, HighWatermark: 1000, AbortedTransactions: aborted}
 	next, err := d.decode(p, &window{from: from, to: to, committed: true, maxRecord: 1 << 20, out: c})
 	return c, next, err
+}
+
+// TestTimes: clocks of producers are not trusted. A time before 1970, none (-1), or one that no event time can hold gives
+// no event time, and every other one stands as it is.
+func TestTimes(t *testing.T) {
+	for ms, us := range map[int64]int64{
+		-1: none, -62_135_596_800_000: none, math.MinInt64: none, math.MaxInt64: none, math.MaxInt64/1000 + 1: none,
+		0: 0, 1: 1000, 253_402_300_799_999: 253_402_300_799_999_000, math.MaxInt64 / 1000: math.MaxInt64 / 1000 * 1000,
+	} {
+		raw := stored(5, 5, 0, 1, record(0, "", "x"))
+		binary.BigEndian.PutUint64(raw[atFirstTime:], uint64(ms))
+		binary.BigEndian.PutUint32(raw[atCRC:], crc32.Checksum(raw[atChecked:], castagnoli))
+		c, _, err := decodeAll(raw, 5, 6)
+		if err != nil || len(c.Records) != 1 {
+			t.Fatalf("%d ms: %v", ms, err)
+		}
+		r := c.Records[0]
+		if got := r.Flags & abi.FlagEventTime; (got != 0) != (us != none) || us != none && r.EventTime != us || us == none && r.EventTime != 0 {
+			t.Errorf("%d ms: %d us, flags %b, want %d", ms, r.EventTime, r.Flags, us)
+		}
+	}
 }
 
 func TestDecode(t *testing.T) {
