@@ -10,10 +10,13 @@ import shutil
 import sys
 
 import latency
+import orders
 import throughput
 from suite import Suite, head
 
 PARTS = ["latency", "syncs", "start", "throughput", "peers"]
+# Parts that need more than this machine: only when they are named.
+MORE = ["orders"]
 
 
 def load():
@@ -23,13 +26,14 @@ def load():
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all without any; peers adds DuckDB and Spark to throughput")
+    ap.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all without any; peers adds DuckDB and Spark to throughput; "
+                    "orders needs a broker (KAFKA) and its harness (HARNESS)")
     ap.add_argument("--program", required=True)
     ap.add_argument("--work", required=True, help="folder for inputs and outputs, about 1 GB")
     ap.add_argument("--runs", type=int, default=int(os.environ.get("RUNS", "3")))
     args = ap.parse_args()
     parts = args.parts or PARTS
-    if unknown := set(parts) - set(PARTS):
+    if unknown := set(parts) - set(PARTS + MORE):
         ap.error(f"unknown: {', '.join(sorted(unknown))}")
     suite = Suite(args.program, args.work, args.runs)
     print(f"{os.cpu_count()} cores; load average {load()} at the start", flush=True)
@@ -41,6 +45,8 @@ def main():
         latency.start(suite)
     if "throughput" in parts or "peers" in parts:
         throughput.measure(suite, "peers" in parts)
+    if "orders" in parts:
+        orders.measure(suite)
     head("Targets", "target | measured | limit | ")
     for name, value, limit, unit in suite.targets:
         print(f"| {name} | {value:.2f} {unit} | {limit} {unit} | {'met' if value <= limit else 'MISSED'} |")

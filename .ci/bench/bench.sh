@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the program, installs the peers and runs the benchmarks: see README.md.   bench.sh [throughput] [peers] [latency] [syncs] [start]
+# Builds the program, installs the peers and runs the benchmarks: see README.md.   bench.sh [throughput] [peers] [latency] [syncs] [start] [orders]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cache="$PWD/.ci/.cache"
