@@ -109,7 +109,7 @@ func (b *broker) committed(t *testing.T, topic string) map[int32][]*kgo.Record {
 	writer := b.client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	defer writer.Close()
 	for p := range meta.Topics[topic].Partitions {
-		r := &kgo.Record{Topic: topic, Partition: p, Key: []byte(endKey), Value: []byte(endKey)}
+		r := &kgo.Record{Topic: topic, Partition: p, Key: []byte(endKey), Value: []byte(endValue)}
 		if err := writer.ProduceSync(ctx, r).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
@@ -136,4 +136,8 @@ func (b *broker) committed(t *testing.T, topic string) map[int32][]*kgo.Record {
 	return out
 }
 
-const endKey = "the end"
+// A job whose input such a record is in drops it.
+const (
+	endKey   = "the end"
+	endValue = `{"status":"cancelled"}`
+)

@@ -68,18 +68,17 @@ func mixedBlows(points []string, want int, rng *rand.Rand) []blow {
 		return blow{name: "a named point", point: p + "@" + strconv.Itoa(1+rng.IntN(3))}
 	}
 	between := betweenPublishes(points)
-	for len(out) < want*7/10 {
-		for _, p := range between {
-			out = append(out, named(p))
-		}
-		for _, nth := range []int{1, 2} {
-			out = append(out,
-				blow{name: "the request that commits", wire: cutBefore, deadly: true, key: commitTxn, nth: nth},
-				blow{name: "the answer to a commit", wire: cutAfter, deadly: true, key: commitTxn, nth: nth})
-		}
+	for _, p := range between {
+		out = append(out, named(p))
 	}
-	for _, p := range points {
-		if !slices.Contains(between, p) {
+	for len(out) < want*3/4 {
+		nth := 1 + rng.IntN(3)
+		out = append(out,
+			blow{name: "the request that commits", wire: cutBefore, deadly: true, key: commitTxn, nth: nth},
+			blow{name: "the answer to a commit", wire: cutAfter, deadly: true, key: commitTxn, nth: nth})
+	}
+	for _, i := range rng.Perm(len(points)) {
+		if p := points[i]; len(out) < want && !slices.Contains(between, p) {
 			out = append(out, named(p))
 		}
 	}
@@ -115,8 +114,8 @@ func TestKafkaMixed(t *testing.T) {
 	w.finish(t)
 	records := w.check(t)
 	checkLake(t, b.committed(t, w.job.orders), filepath.Join(w.dir, "lake"))
-	w.report(t, records)
-	t.Logf("%d kills", w.kills())
+	w.report(t)
+	t.Logf("%d kills over %d batches, %d orders exactly once in the topic and in the table", w.kills(), w.batches(), records)
 	if w.kills() < want {
 		t.Errorf("%d kills, %d were asked for", w.kills(), want)
 	}

@@ -97,15 +97,19 @@ func (p *process) killed() bool {
 func (p *process) exit() int { return p.cmd.ProcessState.ExitCode() }
 
 var (
-	rungForm = regexp.MustCompile(`msg=recovered .*?\brung=("[^"]*"|\S+)`)
+	rungForm = regexp.MustCompile(`msg=recovered .*?\brung=("[^"]*"|\S+) detail=("[^"]*"|\S+)`)
 	codeForm = regexp.MustCompile(`(?m)^error\[([a-z_.]+)\]`)
 )
 
-// rungs are the rungs that recovery took, in order.
+// rungs are the rungs that recovery took, in order. A batch that was planned and not decided was on none.
 func (p *process) rungs() []string {
 	var out []string
 	for _, m := range rungForm.FindAllStringSubmatch(p.log.String(), -1) {
-		out = append(out, strings.Trim(m[1], `"`))
+		rung, detail := strings.Trim(m[1], `"`), strings.Trim(m[2], `"`)
+		if rung == "rerun" && detail == "planned, not decided" {
+			rung = "not decided"
+		}
+		out = append(out, rung)
 	}
 	return out
 }

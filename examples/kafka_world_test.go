@@ -162,8 +162,8 @@ func (w *world) strikeNow() {
 	}
 }
 
-// ended takes note of how a process ended. It returns false when that must not happen.
-func (w *world) ended(t *testing.T, p *process) {
+// ended takes note of how a process ended. One that ended by itself must have had a passing reason, or one of more.
+func (w *world) ended(t *testing.T, p *process, more ...string) {
 	t.Helper()
 	for _, r := range p.rungs() {
 		w.rungs[r]++
@@ -173,13 +173,13 @@ func (w *world) ended(t *testing.T, p *process) {
 	}
 	code := p.code()
 	w.exits[code]++
-	if !slices.Contains(passingCodes, code) {
+	if !slices.Contains(passingCodes, code) && !slices.Contains(more, code) {
 		t.Fatalf("the program ended with %d by %s:\n%s", p.exit(), code, p.tail())
 	}
 }
 
 // passingCodes are what a process may end with while its connections are cut or the broker is away: the next start goes on.
-var passingCodes = []string{"kafka.unreachable", "kafka.broker", "kafka.sink.fenced", "kafka.auth", "kafka.tls"}
+var passingCodes = []string{"kafka.unreachable", "kafka.broker", "kafka.sink.expired"}
 
 // finish lets the job come to its end in peace, started again where it ends with a passing error.
 func (w *world) finish(t *testing.T) {
@@ -215,10 +215,10 @@ func (w *world) check(t *testing.T) int {
 }
 
 // report prints counts.
-func (w *world) report(t *testing.T, records int) {
+func (w *world) report(t *testing.T) {
 	t.Helper()
 	f := w.feed
-	t.Logf("%d orders exactly once, %d batches; upstream: %d transactions committed, %d aborted, %d unclear", records, w.batches(), f.done, f.aborted, f.lost)
+	t.Logf("upstream: %d transactions committed, %d aborted, %d unclear", f.done, f.aborted, f.lost)
 	t.Logf("done to it: %s; recoveries by rung: %s; ended by itself: %s", counts(w.blows), counts(w.rungs), counts(w.exits))
 }
 
