@@ -92,7 +92,7 @@ func (e *Env) demo(c *ucli.Context) error {
 	if e.StdoutTerminal && !c.Bool("plain") && e.getenv("TERM") != "dumb" {
 		env.In, env.Out, env.Colour, env.Unicode = os.Stdin, os.Stdout, e.getenv("NO_COLOR") == "", e.unicode()
 	}
-	ctx, done := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, done := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer done()
 	r, err := demo.Run(ctx, cfg, env)
 	if r == nil {

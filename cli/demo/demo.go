@@ -42,8 +42,8 @@ type Result struct {
 	Kills int    `json:"kills"`
 	// Processes is how many engines were ended by the kills.
 	Processes int `json:"processes"`
-	// First is how long it took from each kill -9 of an engine to its next batch, in seconds.
-	First []float64 `json:"firstBatchSeconds"`
+	// First is how long it took from each kill -9 of an engine to the next batch that it published, in seconds.
+	First []float64 `json:"firstOutputSeconds"`
 	first []time.Duration
 	// Folder is where everything lies, if it was kept.
 	Folder string `json:"folder,omitempty"`
@@ -101,7 +101,7 @@ func proofFault(ctx context.Context, dir string, err error) error {
 }
 
 func stopped() error {
-	return fault.New(CodeStopped, "the demo", errors.New("stopped before the proof"), "press q to have it finish and prove what it has done")
+	return fault.New(CodeStopped, "the demo", errors.New("stopped before the proof"), "let it run to its end, which --seconds and --records can bring nearer, or press q")
 }
 
 // makeFolder finds the demo's folder: an empty one, or a new one among the temporary files.
@@ -130,7 +130,7 @@ func (r *Result) Lines() []string {
 	out := r.Proof.lines()
 	kills := fmt.Sprintf("  kill -9          %d times, %d engines", r.Kills, r.Processes)
 	if len(r.first) > 0 {
-		kills += "; first batch after it: " + spread(r.first)
+		kills += "; first output after it: " + spread(r.first)
 	}
 	verdict := out[len(out)-1]
 	if len(r.Proof.Findings) > 0 {
@@ -139,7 +139,7 @@ func (r *Result) Lines() []string {
 		out = append(out[:len(out)-1], kills, verdict)
 	}
 	if r.Folder != "" {
-		out = append(out, "jobs, table, progress and logs are in "+r.Folder+"; its README.md says how to run them by hand")
+		return append(out, "jobs, table, progress and logs are in "+r.Folder+"; README.md there says how to run them by hand")
 	}
-	return out
+	return append(out, "jobs, table, progress and logs were in a temporary folder; --keep leaves them, with how to run them by hand")
 }

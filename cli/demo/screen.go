@@ -15,8 +15,6 @@ import (
 // screen shows pictures: in place on a terminal, or as a line of a log now and then.
 type screen interface {
 	show(*picture)
-	// say prints something that stays, above the picture.
-	say(text string)
 	// keys are what is pressed; nil where nothing can be.
 	keys() <-chan byte
 	// close gives the terminal back as it was. It may be called again.
@@ -27,8 +25,6 @@ type screen interface {
 type log struct{ w io.Writer }
 
 func (l log) show(p *picture) { fmt.Fprintln(l.w, plainLine(p)) }
-
-func (l log) say(text string) { fmt.Fprintln(l.w, text) }
 
 func (l log) keys() <-chan byte { return nil }
 
@@ -97,14 +93,6 @@ func (t *terminal) home(b *strings.Builder) {
 	if t.drawn > 0 {
 		fmt.Fprintf(b, "\r\x1b[%dA", t.drawn)
 	}
-}
-
-func (t *terminal) say(text string) {
-	var b strings.Builder
-	t.home(&b)
-	t.drawn = 0
-	b.WriteString("\x1b[J" + strings.ReplaceAll(text, "\n", "\r\n") + "\r\n")
-	_, _ = io.WriteString(t.out, b.String())
 }
 
 func (t *terminal) close() {

@@ -19,6 +19,8 @@ const (
 	killGap = 300 * time.Millisecond
 	// grace is how long engines have to end when the demo is stopped.
 	grace = 2 * time.Second
+	// quiet is when it is worth saying that nothing moves.
+	quiet = 3 * time.Second
 )
 
 // worker is one engine: a job and the process that runs it now.
@@ -159,7 +161,7 @@ func (s *show) take(n notice) error {
 		}
 		if !w.killedAt.IsZero() && !w.killing {
 			s.first = append(s.first, n.at.Sub(w.killedAt))
-			s.note = fmt.Sprintf("first batch of %s after kill -9: %s s", w.job, seconds(n.at.Sub(w.killedAt)))
+			s.note = fmt.Sprintf("first output of %s after kill -9: %s s", w.job, seconds(n.at.Sub(w.killedAt)))
 			w.killedAt = time.Time{}
 		}
 		return nil
@@ -175,7 +177,7 @@ func (s *show) take(n notice) error {
 	case e.ok && w.asked:
 		return s.start(n.job)
 	}
-	return fault.New(CodeEngine, "engine "+w.job, fmt.Errorf("ended by itself: %s\n%s", n.ended.text, w.proc.log.last(8)),
+	return fault.New(CodeEngine, "engine "+w.job, fmt.Errorf("ended unasked: %s\n%s", n.ended.text, w.proc.log.last(8)),
 		"what it said is in "+w.proc.log.name+", and the job in "+jobFile(w.job, w.draining)+" beside it")
 }
 
@@ -256,14 +258,19 @@ func (s *show) tick() error {
 		s.end()
 	}
 	s.draw(false)
-	if quiet := now.Sub(s.moved); quiet >= patience {
-		return s.stalled(quiet)
+	if now.Sub(s.moved) >= patience {
+		return s.stalled(now)
 	}
 	return nil
 }
 
-func (s *show) stalled(quiet time.Duration) error {
-	text := fmt.Sprintf("nothing has moved for %s, %s", quiet.Round(time.Second), s.phase)
+// still says for how long nothing has moved.
+func (s *show) still(now time.Time) string {
+	return fmt.Sprintf("nothing has moved for %s", now.Sub(s.moved).Round(time.Second))
+}
+
+func (s *show) stalled(now time.Time) error {
+	text := s.still(now) + ", " + s.phase
 	for _, w := range s.workers {
 		if said := w.proc.log.last(2); said != "" && !w.finished {
 			text += "\n" + w.job + ": " + said
@@ -295,6 +302,9 @@ func (s *show) draw(always bool) {
 	p := &picture{
 		elapsed: now.Sub(s.began), total: s.cfg.Records, rate: s.cfg.Rate, broker: s.broker.addresses()[0], dir: s.dir,
 		history: s.meter.history, kills: s.kills, first: s.first, phase: s.phase, note: s.note,
+	}
+	if now.Sub(s.moved) >= quiet {
+		p.note = s.still(now)
 	}
 	counts := []int64{s.onlooker.records(topicOrders), s.onlooker.records(topicConverted), s.inTable()}
 	for i, w := range s.workers {

@@ -18,7 +18,7 @@ type picture struct {
 	// history is how many records a second came out of the transform, the newest last.
 	history []float64
 	kills   int
-	first   []time.Duration // from kill -9 to the first batch after it
+	first   []time.Duration // from kill -9 to the first batch published after it
 	phase   string
 	note    string // what just happened
 	keys    bool
@@ -50,15 +50,16 @@ const (
 )
 
 func (s style) paint(how, text string) string {
-	if !s.colour || text == "" {
+	if !s.colour || how == "" || text == "" {
 		return text
 	}
 	return how + text + normal
 }
 
-// The narrowest screen that has room for everything; below it columns and lines are left out.
+// Widths of screens: with room for every column, for all but the first, and the least that is drawn for.
 const (
-	wideEnough = 96
+	wideEnough = 116
+	usual      = 78
 	leastWidth = 20
 )
 
@@ -72,7 +73,7 @@ func draw(p *picture, width, height int, s style) []string {
 	width = max(width, leastWidth)
 	all := []line{
 		{fmt.Sprintf("wasmill demo  %5.1f s   %s of %s orders, %s a second", p.elapsed.Seconds(), thousands(made(p)), thousands(p.total), thousands(p.rate)), bold},
-		{"generator -> topic orders -> transform convert (wasm) -> topic converted -> Parquet, exactly once", faint},
+		{way(width), faint},
 		{},
 		{header(width), faint},
 	}
@@ -119,11 +120,21 @@ func made(p *picture) int64 {
 	return p.rows[0].records
 }
 
-func header(width int) string {
+func way(width int) string {
 	if width < wideEnough {
-		return "engine      records      /s     lag  state"
+		return "generator -> topic -> transform (wasm) -> topic -> Parquet, exactly once"
 	}
-	return "  engine                               records        /s       lag   batches      last  kill -9  state"
+	return "generator -> topic orders -> transform convert (wasm) -> topic converted -> Parquet, exactly once"
+}
+
+func header(width int) string {
+	switch {
+	case width < usual:
+		return "engine      records      /s     lag  state"
+	case width < wideEnough:
+		return "engine      records      /s     lag  batches     last  kill -9  state"
+	}
+	return "engine   from where to where         records        /s       lag   batches      last  kill -9  state"
 }
 
 func (r *row) text(width int) string {
@@ -131,17 +142,20 @@ func (r *row) text(width int) string {
 	if r.lag >= 0 {
 		lag = thousands(r.lag)
 	}
-	if width < wideEnough {
-		return fmt.Sprintf("%-8s %10s %7s %7s  %s", r.job, thousands(r.records), thousands(int64(r.perSecond)), lag, r.state)
+	records, perSecond, last := thousands(r.records), thousands(int64(r.perSecond)), r.last.Round(100*time.Microsecond)
+	switch {
+	case width < usual:
+		return fmt.Sprintf("%-8s %10s %7s %7s  %s", r.job, records, perSecond, lag, r.state)
+	case width < wideEnough:
+		return fmt.Sprintf("%-8s %10s %7s %7s %8s %8s %8d  %s", r.job, records, perSecond, lag, thousands(r.batches), last, r.kills, r.state)
 	}
-	return fmt.Sprintf("  %-8s %-22s %12s %9s %9s %9s %9s %8d  %s", r.job, r.path, thousands(r.records), thousands(int64(r.perSecond)), lag,
-		thousands(r.batches), r.last.Round(100*time.Microsecond), r.kills, r.state)
+	return fmt.Sprintf("%-8s %-22s %12s %9s %9s %9s %9s %8d  %s", r.job, r.path, records, perSecond, lag, thousands(r.batches), last, r.kills, r.state)
 }
 
 func killText(p *picture) string {
 	text := fmt.Sprintf("kills %d", p.kills)
 	if n := len(p.first); n > 0 {
-		text += fmt.Sprintf("   first batch after kill -9: %s s (%s)", seconds(p.first[n-1]), spread(p.first))
+		text += fmt.Sprintf("   first output after kill -9: %s s (%s)", seconds(p.first[n-1]), spread(p.first))
 	}
 	return text
 }
@@ -154,7 +168,7 @@ func spread(all []time.Duration) string {
 	for _, d := range all {
 		least, most = min(least, d), max(most, d)
 	}
-	return fmt.Sprintf("of %d: %s to %s s", len(all), seconds(least), seconds(most))
+	return fmt.Sprintf("%s to %s s, %d in all", seconds(least), seconds(most), len(all))
 }
 
 // sparkline draws numbers as a row of columns.
