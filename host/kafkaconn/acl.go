@@ -49,7 +49,7 @@ func (c *Config) need(place string, err error) need {
 		return need{[]string{"Read"}, "group " + name, "--group " + name}
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
 		return need{[]string{"Read"}, "the consumer group", "--group NAME"}
-	case errors.Is(err, kerr.TopicAuthorizationFailed) && strings.HasPrefix(name, MarkerPrefix):
+	case strings.HasPrefix(name, MarkerPrefix):
 		return need{[]string{"Create", "Read", "Write"}, "topics that begin with " + MarkerPrefix, "--topic " + MarkerPrefix + " --resource-pattern-type prefixed"}
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		if kind != "topic" {

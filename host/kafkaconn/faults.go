@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -69,22 +70,29 @@ func (c *Config) classify(place string, err error) (code, way string) {
 
 const wayOfUnreachable = "see that the brokers run and that their advertised addresses can be reached from here; the job goes on when they are there, or when it is started again"
 
-// tlsFault tells apart what can be wrong with TLS. A broker that hangs up without a word does so for want of TLS or of SASL,
-// and only the client knows which of them it has offered.
+// hungUp tells apart why a broker hangs up without a word. The client knows how far it came, and says so in its text alone.
+func (c *Config) hungUp(err error) (code, way string) {
+	text := err.Error()
+	switch {
+	case c.TLS == nil && strings.Contains(text, "is TLS missing"):
+		return CodeTLS, "give the connection the `tls` that the listener asks for: `tls: {}`, with `ca` when the system does not know the authority of the brokers' certificate"
+	case c.TLS != nil && strings.Contains(text, "after a dial"):
+		return CodeTLS, "take `tls` out of the connection, or take the port of a TLS listener; the broker did not answer in TLS"
+	case c.SASL == nil:
+		return CodeAuth, "give the connection the `sasl` that the listener asks for; if there is none, see that the brokers do not hang up for want of `tls`, or because they go down"
+	}
+	return CodeTLS, "see that `tls` and `sasl` of the connection fit the listener, and that the brokers do not hang up because they go down"
+}
+
+// tlsFault tells apart what can be wrong with TLS.
 func (c *Config) tlsFault(err error) (code, way string) {
 	switch {
 	case errors.Is(err, errWantsTLS):
 		return CodeTLS, "give the connection `tls: {}`, with `ca` when the brokers' certificate is not signed by an authority that the system knows; or take the port of a plain listener"
 	case errors.Is(err, errNoKafka):
 		return CodeTLS, "see that `brokers` names the port of Kafka's own protocol"
-	case errors.As(err, new(*kgo.ErrFirstReadEOF)) && c.TLS != nil && c.SASL == nil:
-		return CodeAuth, "give the connection the `sasl` that the listener asks for; or take `tls` out if the listener speaks plain text"
-	case errors.As(err, new(*kgo.ErrFirstReadEOF)) && c.TLS != nil:
-		return CodeTLS, "take `tls` out of the connection, or take the port of a TLS listener; the broker did not answer in TLS"
-	case errors.As(err, new(*kgo.ErrFirstReadEOF)) && c.SASL == nil:
-		return CodeAuth, "give the connection the `sasl`, or the `tls`, that the listener asks for"
 	case errors.As(err, new(*kgo.ErrFirstReadEOF)):
-		return CodeTLS, "give the connection the `tls` that the listener asks for"
+		return c.hungUp(err)
 	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return CodeTLS, "put the certificate of the authority that signed the brokers' into `ca` of the connection's `tls`: ca: \"${file:ca.pem}\""
 	case errors.As(err, new(x509.HostnameError)):

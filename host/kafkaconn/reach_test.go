@@ -157,12 +157,11 @@ func TestTLSFaults(t *testing.T) {
 	}{
 		"wants TLS": {Config{}, errWantsTLS},
 		"no Kafka":  {Config{}, errNoKafka},
-		"no SASL":   {Config{TLS: &TLS{}}, &kgo.ErrFirstReadEOF{}},
-		"no TLS":    {Config{SASL: &SASL{}}, &kgo.ErrFirstReadEOF{}},
-		"plain":     {Config{TLS: &TLS{}, SASL: &SASL{}}, &kgo.ErrFirstReadEOF{}},
-		"neither":   {Config{}, &kgo.ErrFirstReadEOF{}},
 		"refused":   {Config{TLS: &TLS{}}, &handshakeError{tls.AlertError(42)}},
 		"other":     {Config{TLS: &TLS{}}, &handshakeError{errors.New("odd")}},
+		"dialled":   {Config{TLS: &TLS{}}, &kgo.ErrFirstReadEOF{}}, // its zero value is about a dial
+		"no SASL":   {Config{}, &kgo.ErrFirstReadEOF{}},
+		"neither":   {Config{SASL: &SASL{}}, &kgo.ErrFirstReadEOF{}},
 	} {
 		code, way := x.c.tlsFault(x.err)
 		if other, twice := seen[way]; twice || (code != CodeTLS && code != CodeAuth) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -143,11 +144,12 @@ func (s *secured) topic(t *testing.T, name string) {
 	}
 }
 
-// needed is what a job needs that reads one topic and publishes to another, exactly once, and nothing more.
+// needed is what a job needs that reads one topic and publishes to another, exactly once, and nothing more. The leave to
+// make the marker topic is needed once, so it comes first.
 var needed = []acl{
+	{"topics", kafkaconn.MarkerPrefix, kadm.OpCreate},
 	{"topic", "in", kadm.OpRead},
 	{"topic", "out", kadm.OpWrite},
-	{"topics", kafkaconn.MarkerPrefix, kadm.OpCreate},
 	{"topics", kafkaconn.MarkerPrefix, kadm.OpRead},
 	{"topics", kafkaconn.MarkerPrefix, kadm.OpWrite},
 	{"transactional ids", kafkaconn.TransactionPrefix, kadm.OpWrite},
@@ -219,13 +221,11 @@ func (a acl) checkRefusal(t *testing.T, out string, err error) {
 	if stops := a.kind != "group"; (err != nil) != stops {
 		t.Errorf("it ends with %v:\n%s", err, out)
 	}
-	name := strings.TrimSuffix(a.name, "*")
-	for _, want := range []string{"AUTHORIZATION_FAILED", a.can.String(), name, "User:" + scramUser} {
-		if !strings.Contains(strings.ToUpper(out), strings.ToUpper(want)) {
-			t.Errorf("nothing says %q:\n%s", want, out)
-		}
+	operation := a.can.String()
+	operation = operation[:1] + strings.ToLower(operation[1:])
+	if way := regexp.MustCompile(`allow User:job [^:]*\b` + operation + `\b[^:]* ` + regexp.QuoteMeta(a.name) + ": `kafka-acls "); !way.MatchString(out) {
+		t.Errorf("nothing says %s:\n%s", way, out)
 	}
-	t.Logf("%s: %s", a, out)
 }
 
 // fill writes 100 records to a topic, in transactions of which every other is aborted, and returns how many count.

@@ -81,9 +81,10 @@ func (t *Target) expiry() time.Duration { return t.cfg.TransactionTimeout / 2 }
 
 // dataFault puts into words what a broker says about records, or hands the error to the connection.
 func (t *Target) dataFault(err error) error {
-	place := t.place()
+	place, topic := t.place(), ""
 	if at := (*placeError)(nil); errors.As(err, &at) {
-		place += ", topic " + at.topic
+		topic = "topic " + at.topic
+		place += ", " + topic
 	}
 	switch {
 	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge):
@@ -97,7 +98,7 @@ func (t *Target) dataFault(err error) error {
 	case errors.Is(err, kerr.PolicyViolation), errors.Is(err, kerr.InvalidRequiredAcks), errors.Is(err, kerr.CorruptMessage), errors.Is(err, kerr.UnsupportedCompressionType):
 		return fault.New(CodeRefused, place, err, "see the broker's log for why it does not take the record")
 	}
-	return t.brokerFault("", err)
+	return t.brokerFault(topic, err)
 }
 
 // brokerFault is the connection's word for an error; a deadline of ours is the cluster's silence.

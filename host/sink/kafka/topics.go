@@ -38,7 +38,7 @@ func (t *Target) findTopics(ctx context.Context) error {
 func (t *Target) checkTopics(ctx context.Context, lanes []*lane) error {
 	if t.now().Sub(t.looked) > layoutAge {
 		if err := t.at.renew(ctx, t.base); err != nil {
-			return t.brokerFault("", fmt.Errorf("ask for topics: %w", err))
+			return t.askFault(ctx, t.topics, err)
 		}
 		t.shapeLanes()
 	}
@@ -101,9 +101,23 @@ func (t *Target) existing(ctx context.Context, topics []string) (found map[strin
 		found, missing, err = lookUp(ctx, t.base, topics)
 	}
 	if err != nil {
-		return nil, nil, t.brokerFault("", fmt.Errorf("ask for topics: %w", err))
+		return nil, nil, t.askFault(ctx, topics, err)
 	}
 	return found, missing, nil
+}
+
+// askFault is the fault for an error of a question about topics. One that may not be seen fails the question for all of them,
+// and the answer does not say which.
+func (t *Target) askFault(ctx context.Context, topics []string, err error) error {
+	if !errors.Is(err, kerr.TopicAuthorizationFailed) {
+		return t.brokerFault("", fmt.Errorf("ask for topics: %w", err))
+	}
+	for _, name := range topics {
+		if _, one := t.admin().Metadata(ctx, name); errors.Is(one, kerr.TopicAuthorizationFailed) {
+			return t.brokerFault("topic "+name, one)
+		}
+	}
+	return t.brokerFault("", fmt.Errorf("ask for topics: %w", err))
 }
 
 func (t *Target) noTopic(name string, err error) error {
@@ -163,6 +177,9 @@ func (t *Target) createMarkerTopic(ctx context.Context, brokers int) (kadm.Topic
 	_, err := t.admin().CreateTopic(ctx, markerPartition, int16(replicas), map[string]*string{
 		keyCleanup: &policy, keyMinISR: &isr, keySegment: &segment,
 	}, name)
+	if errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed) {
+		return kadm.TopicDetail{}, t.brokerFault("topic "+name, fmt.Errorf("make the marker topic: %w", err))
+	}
 	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 		return kadm.TopicDetail{}, fault.New(CodeMarkerTopic, t.place()+", topic "+name, fmt.Errorf("make the marker topic: %w", err),
 			"let the job's user create topics, or create it: one partition, cleanup.policy=compact, three replicas, min.insync.replicas=2")

@@ -64,7 +64,7 @@ func TestAuthentication(t *testing.T) {
 		refuse(fake) // the fake broker hangs up where a real one answers
 		w.failLatest(with(sasl(mechanism, "boss", "wrong")), checkpoint.Position{}, kafkaconn.CodeAuth, "connection main")
 		w.failLatest(with(sasl(mechanism, "nobody", "right")), checkpoint.Position{}, kafkaconn.CodeAuth)
-		w.failLatest(with(nil), checkpoint.Position{}, kafkaconn.CodeTLS, "SASL")
+		w.failLatest(with(nil), checkpoint.Position{}, kafkaconn.CodeAuth, "SASL")
 	}
 }
 
