@@ -40,7 +40,7 @@ const (
 	DefaultFetchBytes = 4 << 20
 	DefaultMaxRecord  = abi.MaxRecord
 	DefaultMaxBatch   = 256 << 20
-	DefaultMemory     = 32 << 20
+	DefaultMemory     = 16 << 20
 	DefaultPatience   = 60 * time.Second
 	DefaultDiscovery  = 10 * time.Second
 	DefaultCommit     = 5 * time.Second

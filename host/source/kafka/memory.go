@@ -9,8 +9,9 @@ import (
 
 const (
 	// fullShare: when what lies ahead fills this part of the memory, a batch is made of it and reaches no further, whatever
-	// the limit would allow: nobody then waits for a fetch.
-	fullShare = 4
+	// the limit would allow: nobody then waits for a fetch. It takes batchShare of the memory at most, so that there is room
+	// for the next one.
+	fullShare, batchShare = 4, 2
 	// roundFrom and roundShare: a range of so many offsets ends with a stored batch when that costs it no more than this
 	// part; one that ends within a batch has that batch unpacked twice.
 	roundFrom, roundShare = 256, 8
@@ -101,6 +102,9 @@ func (p *prefetcher) share(parts []ahead, limit source.Limit) bool {
 		}
 	}
 	p.fit(parts, limit.Bytes)
+	if full {
+		p.leave(parts)
+	}
 	for i := range parts {
 		a := &parts[i]
 		st := p.streams[a.partition]
@@ -140,6 +144,20 @@ func (p *prefetcher) fit(parts []ahead, limit int64) {
 	}
 	if left == 0 {
 		parts[largest].take = 1
+	}
+}
+
+// leave cuts the shares to what leaves room for the next batch.
+func (p *prefetcher) leave(parts []ahead) {
+	total, most := 0, p.s.cfg.Memory/batchShare
+	for i := range parts {
+		total += p.streams[parts[i].partition].weigh(p, parts[i].start, parts[i].start+parts[i].take, math.MaxInt64).stored
+	}
+	if total <= most {
+		return
+	}
+	for i := range parts {
+		parts[i].take = max(int64(float64(parts[i].take)*float64(most)/float64(total)), min(parts[i].take, 1))
 	}
 }
 
@@ -206,7 +224,7 @@ func (st *stream) round(start, take int64) int64 {
 // settle notes a plan, and lets go of what no batch needs any more where sealing has not said so.
 func (st *stream) settle(p *prefetcher, a *ahead) {
 	p.bytes -= st.drop(st.kept)
-	if p.bytes >= p.s.cfg.Memory && st.next <= a.start {
+	if p.full() && st.next <= a.start {
 		p.bytes -= st.drop(a.start)
 	}
 	st.plan(a)

@@ -14,15 +14,13 @@ const (
 	pollWait = 500
 	// pollShare is the part of the memory that one fetch may fill.
 	pollShare = 4
-	// leastPart is what a fetch asks of a partition at least; a stored batch comes whole in any case.
+	// leastPart is what a fetch asks for at least; a stored batch comes whole in any case.
 	leastPart = 64 << 10
 	// emptyPolls is how often an answer may be empty although the log reaches further.
 	emptyPolls = 2
 	// hastyPause is the first pause after an empty answer that was not waited for, hastyMost the longest.
 	hastyPause, hastyMost = time.Millisecond, 100 * time.Millisecond
 )
-
-var errNoAnswer = errors.New("the broker answers without the partition")
 
 // worker fetches from one leader. Its fields but kicked are guarded by the prefetcher's lock.
 type worker struct {
@@ -32,6 +30,7 @@ type worker struct {
 	streams []*stream // by topic and partition
 	turn    int       // which stream is asked for first
 	busy    bool      // a fetch is under way
+	waits   bool      // it may wait at the broker: all its partitions were read to their end
 	done    bool
 }
 
@@ -88,43 +87,53 @@ func (w *worker) rest(d time.Duration) {
 	<-t.Done()
 }
 
-// ask makes the next fetch, or none when nothing is to be fetched.
+// ask makes the next fetch, or none when nothing is to be fetched. It waits for room for a good deal: an answer ends
+// within a stored batch, whose bytes then come again. Partitions that are read to their end come first, as they have little;
+// the others take turns at having the answer for themselves.
 func (w *worker) ask() (req *kmsg.FetchRequest, list []asked, done bool) {
 	p := w.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w.busy = false
+	w.busy, w.waits = false, true
 	if w.done {
 		return nil, nil, true
 	}
 	most := p.s.cfg.Memory / pollShare
-	room := min(p.s.cfg.Memory-p.bytes, most)
-	each := int32(min(max(most/max(len(w.streams), 1), leastPart), p.s.cfg.FetchBytes))
-	for i := range w.streams {
-		st := w.streams[(w.turn+i)%len(w.streams)]
-		if !st.wants() || room <= 0 && st.demand <= st.next {
-			continue
+	room := p.s.cfg.Memory - p.bytes
+	for _, behind := range []bool{false, true} {
+		for i := range w.streams {
+			st := w.streams[(w.turn+i)%len(w.streams)]
+			if st.behind() != behind || !st.wants() || p.full() && st.demand <= st.next {
+				continue
+			}
+			w.waits = w.waits && !behind
+			if req == nil {
+				req = kmsg.NewPtrFetchRequest()
+				req.ReplicaID, req.MaxWaitMillis, req.MinBytes, req.MaxBytes = -1, pollWait, 1, int32(max(min(room, most), leastPart))
+				req.SessionEpoch, req.IsolationLevel = -1, p.s.isolation()
+			}
+			req.Topics = appendTo(req.Topics, st, min(req.MaxBytes, int32(p.s.cfg.FetchBytes)))
+			st.flying = true
+			list = append(list, asked{st: st, next: st.next, fails: st.fails})
 		}
-		if req == nil {
-			req = kmsg.NewPtrFetchRequest()
-			req.ReplicaID, req.MaxWaitMillis, req.MinBytes, req.MaxBytes = -1, pollWait, 1, int32(max(room, leastPart))
-			req.SessionEpoch, req.IsolationLevel = -1, p.s.isolation()
-		}
-		if n := len(req.Topics); n == 0 || req.Topics[n-1].Topic != st.topic {
-			t := kmsg.NewFetchRequestTopic()
-			t.Topic, t.TopicID = st.topic, st.raw
-			req.Topics = append(req.Topics, t)
-		}
-		t := &req.Topics[len(req.Topics)-1]
-		rp := kmsg.NewFetchRequestTopicPartition()
-		rp.Partition, rp.CurrentLeaderEpoch, rp.FetchOffset, rp.PartitionMaxBytes = st.num, st.epoch, st.next, each
-		t.Partitions = append(t.Partitions, rp)
-		st.flying = true
-		list = append(list, asked{st: st, next: st.next, fails: st.fails})
 	}
 	w.turn++
 	w.busy = req != nil
 	return req, list, false
+}
+
+// appendTo adds a stream to the topics of a fetch.
+func appendTo(topics []kmsg.FetchRequestTopic, st *stream, bytes int32) []kmsg.FetchRequestTopic {
+	if n := len(topics); n == 0 || topics[n-1].Topic != st.topic {
+		t := kmsg.NewFetchRequestTopic()
+		t.Topic, t.TopicID = st.topic, st.raw
+		topics = append(topics, t)
+	}
+	rp := kmsg.NewFetchRequestTopicPartition()
+	rp.Partition, rp.CurrentLeaderEpoch, rp.FetchOffset, rp.PartitionMaxBytes = st.num, st.epoch, st.next, bytes
+	t := &topics[len(topics)-1]
+	t.Partitions = append(t.Partitions, rp)
+	return topics
 }
 
 // fetch makes a fetch and keeps what it brings. It reports whether there was anything.
@@ -138,10 +147,7 @@ func (w *worker) fetch(req *kmsg.FetchRequest, list []asked) (got bool) {
 		err = kerr.ErrorForCode(resp.ErrorCode)
 	}
 	for i := range list {
-		list[i].err, list[i].end = errNoAnswer, none
-		if err != nil {
-			list[i].err = err
-		}
+		list[i].err, list[i].end = err, none
 	}
 	if err == nil && ok {
 		w.open(resp, list)
@@ -217,7 +223,7 @@ func (w *worker) openOne(q *asked, a *kmsg.FetchResponseTopicPartition, total in
 
 var errCut = errors.New("a fetch brings less than one batch")
 
-// keep puts what was brought where it belongs.
+// keep puts what was brought where it belongs. An answer that is full may leave partitions out; their turn comes.
 func (w *worker) keep(list []asked) (got bool) {
 	p := w.p
 	p.mu.Lock()
@@ -226,6 +232,7 @@ func (w *worker) keep(list []asked) (got bool) {
 	if p.closed {
 		return false
 	}
+	var left []*stream
 	for i := range list {
 		q := &list[i]
 		st := q.st
@@ -234,6 +241,10 @@ func (w *worker) keep(list []asked) (got bool) {
 			continue
 		}
 		st.flying = false
+		if q.chunk == nil && q.err == nil {
+			left = append(left, st)
+			continue
+		}
 		passed := q.chunk != nil && q.chunk.next > q.next
 		if passed {
 			got = true
@@ -253,6 +264,11 @@ func (w *worker) keep(list []asked) (got bool) {
 			if st.empty++; st.empty >= emptyPolls {
 				p.chill(st) // compacted away, perhaps: a reader finds out
 			}
+		}
+	}
+	if !got { // the broker throttles us: a reader need not wait for that
+		for _, st := range left {
+			st.tell()
 		}
 	}
 	return got

@@ -117,6 +117,10 @@ func (p *prefetcher) followOne(a *ahead) {
 		return
 	}
 	info := t.parts[a.num]
+	if st != nil && st.life == paused && !st.holds(a.start) { // its pause goes on, however often plans are made
+		p.bytes -= st.size()
+		st.chunks, st.next = nil, a.start
+	}
 	if st == nil || st.id != t.id || st.leader != info.leader || st.epoch != info.epoch || st.life == cold || !st.holds(a.start) {
 		fails := 0
 		if st != nil {
@@ -238,7 +242,7 @@ func (p *prefetcher) look(part *part, pos int64) (*chunk, <-chan struct{}) {
 		return c, nil
 	}
 	w := p.workers[st.leader]
-	if w == nil || pos != st.next || st.life != live || st.fails > 0 || st.stop <= pos || w.busy && !st.flying {
+	if w == nil || pos != st.next || st.life != live || st.fails > 0 || st.stop <= pos || w.busy && w.waits && !st.flying {
 		return nil, nil
 	}
 	st.demand = max(st.demand, part.To)
@@ -246,12 +250,17 @@ func (p *prefetcher) look(part *part, pos int64) (*chunk, <-chan struct{}) {
 	return nil, st.wait()
 }
 
+// full reports whether there is no room for a fetch that is worth it.
+func (p *prefetcher) full() bool {
+	return p.s.cfg.Memory-p.bytes < p.s.cfg.Memory/pollShare/2
+}
+
 // passed says that a reader has passed an offset: where the memory is too small for the batch, what it has read goes.
 func (p *prefetcher) passed(part *part, pos int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	st := p.streams[part.key()]
-	if st == nil || p.bytes < p.s.cfg.Memory {
+	if st == nil || !p.full() {
 		return
 	}
 	if n := st.drop(pos); n > 0 {

@@ -117,6 +117,15 @@ func (p *prefetcher) held() (bytes, counted int) {
 	return p.bytes, counted
 }
 
+// forget drops all that is held.
+func (p *prefetcher) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, st := range p.streams {
+		p.remove(st)
+	}
+}
+
 // ofPartitions gives records in order of their partitions, which is all the order that there is between batches.
 func ofPartitions(list []string) []string {
 	list = slices.Clone(list)
@@ -383,4 +392,48 @@ func TestCompactedTooSoon(t *testing.T) {
 		}
 		wantFault(t, w.warned[0], CodeCompaction, "topic "+soon, "1m0s after", "1h0m0s")
 	})
+}
+
+// reads counts the bytes of answers to fetches.
+type reads struct{ bytes atomic.Int64 }
+
+// OnBrokerRead implements kgo.HookBrokerRead.
+func (r *reads) OnBrokerRead(_ kgo.BrokerMetadata, key int16, n int, _, _ time.Duration, _ error) {
+	if key == int16(kmsg.Fetch) {
+		r.bytes.Add(int64(n))
+	}
+}
+
+// TestFetchedOnce: whatever the size of batches, little more is fetched than there is.
+func TestFetchedOnce(t *testing.T) {
+	const memory = 1 << 20
+	w := newWorld(t)
+	w.create("once", 4)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	value := strings.Repeat("v", 200)
+	records, bytes := 0, 0
+	for i := range 256 { // stored batches of about 16 KiB
+		var values []string
+		for range 75 {
+			values = append(values, value)
+			records++
+			bytes += len(value)
+		}
+		w.write(cl, "once", int32(i%4), values...)
+	}
+	for _, limit := range []int64{100, 500, 2000, 5000, 0} {
+		var fetched reads
+		r := w.streaming(func(c *Config) { c.Memory, c.Options = memory, []kgo.Opt{kgo.WithHooks(&fetched)} }, "once")
+		r.limit = source.Limit{Records: limit, Bytes: 64 << 20}
+		r.until(records)
+		share := float64(fetched.bytes.Load()) / float64(bytes)
+		t.Logf("batches of %d: %.2f of the topic is fetched", limit, share)
+		if share > 1.25 { // 7 bytes a record are beside its value
+			t.Errorf("batches of %d: %.2f of the topic is fetched", limit, share)
+		}
+	}
 }

@@ -129,7 +129,7 @@ func (r *reader) held(ctx context.Context, w *window) (bool, error) {
 	if next > r.pos {
 		r.s.sizes.add(r.part.key(), r.d.unpacked-before, next-r.pos)
 		r.moved(next)
-		r.s.pre.passed(r.part, next)
+		r.s.pre.passed(r.part, min(next, r.part.To))
 	}
 	return true, nil
 }
@@ -208,6 +208,9 @@ func (r *reader) fetch(ctx context.Context) (*kmsg.FetchResponseTopicPartition, 
 	bytes := int32(r.s.cfg.FetchBytes)
 	if r.probing {
 		bytes = min(bytes, probeBytes)
+	}
+	if size, ok := r.s.sizes.get(r.part.key()); ok { // what is fetched beyond the range is fetched again
+		bytes = int32(min(float64(bytes), probeBytes+size*float64(r.part.To-r.pos)))
 	}
 	answer, err := r.s.fetchOnce(ctx, r.part, r.topic, r.pos, max(r.bytes, bytes))
 	if err == nil && answer == nil {

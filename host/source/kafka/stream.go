@@ -87,6 +87,9 @@ func (st *stream) chunk(at int64) *chunk {
 // wants reports whether more is to be fetched.
 func (st *stream) wants() bool { return st.life == live && !st.flying && st.next < st.stop }
 
+// behind reports whether there is known to be more than is held.
+func (st *stream) behind() bool { return st.next < max(st.end, st.demand) }
+
 // spans calls fn with the stored batches from one offset up to and without another, until it returns false.
 func (st *stream) spans(from, to int64, fn func(*span) bool) {
 	for _, c := range st.chunks {
