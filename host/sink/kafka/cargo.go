@@ -55,7 +55,7 @@ func (g *cargo) put(q *queue, c *chunk) {
 	if small && q.last != nil && len(q.last.buf)+len(c.buf)+int(c.rows)*growth <= q.limit {
 		if !q.owned {
 			first := q.last
-			q.last, q.owned = newChunk(), true
+			q.last, q.owned = newChunk(2*(len(first.buf)+len(c.buf))), true
 			q.last.join(first, g.batchMS)
 			q.chunks[len(q.chunks)-1] = q.last
 		}
@@ -68,8 +68,8 @@ func (g *cargo) put(q *queue, c *chunk) {
 	}
 }
 
-func newChunk() *chunk {
-	c := &chunk{}
+func newChunk(size int) *chunk {
+	c := &chunk{buf: make([]byte, 0, headerSize+size)}
 	c.reset()
 	return c
 }
@@ -132,7 +132,7 @@ func (g *cargo) deal(name string, at *layout, d *dealer, c *chunk) {
 		} else {
 			part = d.next(len(e.tail))
 		}
-		one := newChunk()
+		one := newChunk(len(e.tail) + recordOverhead)
 		one.put(e)
 		g.put(g.queue(place{name, part}, at), one)
 	})

@@ -188,8 +188,9 @@ func New(cfg Config) (*Target, error) {
 	return t, nil
 }
 
-// metadataMinAge is how soon topics may be asked for again.
-const metadataMinAge = 250 * time.Millisecond
+// metadataMinAge is how soon topics may be asked for again: the client gives its last answer before. One that has just been
+// made must not be waited for longer than that.
+const metadataMinAge = 20 * time.Millisecond
 
 // options returns those of each client.
 func (c *Config) options() ([]kgo.Opt, error) {

@@ -11,6 +11,11 @@
 // error, after which the producer is thrown away. Nothing is concluded from an error of a commit: the id is taken over again
 // and the marker read.
 //
+// The client library connects, authenticates and finds brokers; the record batches, their sequence numbers and the requests
+// of a transaction are made here. A record is encoded once, by its lane, while the transforms run, into the batch that
+// is sent, in a partition that the Java client would choose too; the library's own producer takes several times the
+// processor time per record. What may be repeated, and what ends a producer, stands at session and send.
+//
 // The package decides nothing: it neither skips nor repeats a batch by itself. It must not commit a transaction that has
 // a failed record, and must not take the id over after another process did, but at Open.
 package kafka

@@ -37,6 +37,7 @@ type session struct {
 
 	settle    context.CancelFunc
 	settling  sync.WaitGroup
+	hurry     chan struct{} // closed when somebody waits
 	isSettled chan struct{} // closed when the last transaction is written everywhere; nil: not looked at
 }
 
@@ -206,22 +207,35 @@ func (s *session) giveUp(ctx context.Context) error {
 
 // The brokers finish a transaction after the answer to its end. Where a record adds its partition, one for the next
 // transaction that comes before is turned away and tried again only after add.partitions.to.txn.retry.backoff.ms, 20 by
-// default. So we ask whether they are done, for about that long, and beside whatever else there is to do.
+// default. So we ask whether they are done, for about that long, beside whatever else there is to do: seldom, and often as
+// soon as somebody waits for it.
 const (
 	settleTime  = 25 * time.Millisecond
-	settleFirst = 600 * time.Microsecond
-	settleLast  = 3 * time.Millisecond
+	settleFirst = 500 * time.Microsecond
+	settleShort = 150 * time.Microsecond
+	settleLong  = 2 * time.Millisecond
 )
 
 func (s *session) watch() {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
-	done := make(chan struct{})
-	s.settle, s.isSettled = cancel, done
+	hurry, done := make(chan struct{}), make(chan struct{})
+	s.settle, s.hurry, s.isSettled = cancel, hurry, done
 	s.settling.Go(func() {
 		defer close(done)
 		defer cancel()
-		for wait := settleFirst; pause(ctx, wait) == nil && unfinished(ctx, s.cl, s.txn); wait = min(wait*3/2, settleLast) {
-			continue
+		if pause(ctx, settleFirst) != nil {
+			return
+		}
+		for unfinished(ctx, s.cl, s.txn) {
+			wait := time.NewTimer(settleLong)
+			select {
+			case <-hurry:
+				wait.Reset(settleShort)
+				<-wait.C
+			case <-wait.C:
+			case <-ctx.Done():
+				return
+			}
 		}
 	})
 }
@@ -231,6 +245,8 @@ func (s *session) settled(ctx context.Context) {
 	if s.isSettled == nil {
 		return
 	}
+	close(s.hurry)
+	defer func() { s.isSettled = nil }()
 	select {
 	case <-s.isSettled:
 	case <-ctx.Done():

@@ -77,7 +77,7 @@ func (t *Target) alarm(batch checkpoint.BatchID) *time.Timer {
 func (t *Target) markerCargo(ms int64, key, value []byte) (*queue, *cargo) {
 	g := &cargo{batchMS: ms, queues: map[place]*queue{}}
 	q := g.queue(place{topic: t.markerTopic()}, &t.at)
-	c := newChunk()
+	c := newChunk(len(key) + len(value) + recordOverhead)
 	c.add(&abi.Record{Key: key, Value: value}, none, batchTime)
 	g.put(q, c)
 	return q, g

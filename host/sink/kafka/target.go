@@ -82,14 +82,26 @@ func (t *Target) wall() time.Time { return t.now().Round(0) }
 
 func (t *Target) exact() bool { return t.cfg.Guarantee == sink.ExactlyOnce }
 
-// Open takes the transactional id over, which ends what earlier owners have not committed, and reads the marker.
+// Open takes the transactional id over, which ends what earlier owners have not committed, and reads the marker. Brokers
+// that are away are tried again for about a second: whoever calls in a loop does not fill their logs.
 func (t *Target) Open(ctx context.Context, o sink.Owner) (sink.Published, error) {
-	nothing := sink.Published{Batch: checkpoint.NoBatch}
 	if o.Query == "" {
-		return nothing, fmt.Errorf("open target %s: no query id", t.ID())
+		return sink.Published{Batch: checkpoint.NoBatch}, fmt.Errorf("open target %s: no query id", t.ID())
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Patience)
 	defer cancel()
+	for wait := retryPause; ; wait *= 2 {
+		p, err := t.open(ctx, o)
+		if err == nil || wait > longestOpenPause || !passing(err) || pause(ctx, wait) != nil {
+			return p, err
+		}
+	}
+}
+
+const longestOpenPause = 640 * time.Millisecond
+
+func (t *Target) open(ctx context.Context, o sink.Owner) (sink.Published, error) {
+	nothing := sink.Published{Batch: checkpoint.NoBatch}
 	t.drop(ctx)
 	t.query, t.fencedBy = o.Query, nil
 	t.newest = marker{Batch: checkpoint.NoBatch}

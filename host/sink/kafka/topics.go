@@ -93,11 +93,14 @@ func (t *Target) shapeLanes() {
 	}
 }
 
+// missingPause is how long a topic may be unknown to a broker.
+const missingPause = 300 * time.Millisecond
+
 // existing asks which topics there are. It asks twice: a broker may not yet know of a new one, nor the client of what it
 // has just been told.
 func (t *Target) existing(ctx context.Context, topics []string) (found map[string]topicLayout, missing map[string]error, err error) {
 	found, missing, err = lookUp(ctx, t.base, topics)
-	if err == nil && len(missing) > 0 && pause(ctx, 2*metadataMinAge) == nil {
+	if err == nil && len(missing) > 0 && pause(ctx, missingPause) == nil {
 		found, missing, err = lookUp(ctx, t.base, topics)
 	}
 	if err != nil {
@@ -140,7 +143,7 @@ const (
 	goodReplicas    = 3
 	goodISR         = 2
 	markerSegment   = "16777216" // compaction leaves the newest segment alone: a small one keeps the topic small
-	topicPause      = 50 * time.Millisecond
+	topicPause      = 25 * time.Millisecond
 	markerPartition = 1
 )
 
