@@ -146,10 +146,9 @@ func (e *Encoder) binary(t *schemaType, v jsonvalue.Value) error {
 	var err error
 	switch t.logical {
 	case decimal:
-		of := fmt.Sprintf("decimal(%d,%d)", t.precision, t.scale)
 		var x *big.Int
-		if x, err = jsonvalue.Decimal(v, t.scale, t.precision, of); err == nil {
-			b, err = twos(x, t, v, of)
+		if x, err = jsonvalue.Decimal(v, t.scale, t.precision, t.words); err == nil {
+			b, err = twos(x, t, v)
 		}
 	case uuid:
 		b, err = jsonvalue.UUID(nil, v, "uuid")
@@ -172,14 +171,14 @@ func (e *Encoder) binary(t *schemaType, v jsonvalue.Value) error {
 }
 
 // twos writes an integer in big-endian two's complement: in the fewest bytes, or as many as a fixed has.
-func twos(x *big.Int, t *schemaType, v jsonvalue.Value, of string) ([]byte, error) {
+func twos(x *big.Int, t *schemaType, v jsonvalue.Value) ([]byte, error) {
 	size := x.BitLen()/8 + 1
 	if x.Sign() < 0 {
 		size = new(big.Int).Not(x).BitLen()/8 + 1
 	}
 	if t.kind == kindFixed {
 		if size > t.size {
-			return nil, jsonvalue.OutOfRange(v, of)
+			return nil, jsonvalue.OutOfRange(v, t.words)
 		}
 		size = t.size
 	}

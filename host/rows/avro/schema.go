@@ -85,6 +85,7 @@ type schemaType struct {
 	size      int // of a fixed
 	precision int
 	scale     int
+	words     string // of a decimal, for messages
 }
 
 type field struct {
@@ -370,6 +371,7 @@ func (t *schemaType) annotate(v jsonvalue.Value) {
 			return
 		}
 		t.logical, t.precision, t.scale = decimal, precision, scale
+		t.words = fmt.Sprintf("decimal(%d,%d)", precision, scale)
 	case name == "date" && t.kind == kindInt:
 		t.logical = date
 	case name == "uuid" && (t.kind == kindString || t.kind == kindFixed && t.size == 16):

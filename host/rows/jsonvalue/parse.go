@@ -272,20 +272,17 @@ func Bytes(dst []byte, v Value, of string) ([]byte, error) {
 
 // Time reads a time stamp as seconds since 1970 and nanoseconds after them. zone demands one; without, there must be none.
 func Time(v Value, zone bool, of string) (sec, nanos int64, err error) {
-	bad := misfit("type", "the text is not an RFC 3339 time with its offset, as in 2013-01-31T10:00:00Z", v, of)
-	if !zone {
-		bad = misfit("type", "the text is not a time without an offset, as in 2013-01-31T10:00:00", v, of)
-	}
 	if v.Kind() != String {
 		return 0, 0, Wrong(v, of)
 	}
 	s := string(v.Text())
-	if len(s) < 19 {
-		return 0, 0, bad
+	if len(s) < 19 || s[10]|0x20 != 't' {
+		return 0, 0, badTime(v, zone, of)
 	}
-	t, terr := time.Parse("2006-01-02T15:04:05", s[:10]+"T"+s[11:19])
-	if terr != nil || s[10]|0x20 != 't' {
-		return 0, 0, bad
+	day, derr := time.Parse("2006-01-02", s[:10])
+	clock, cerr := time.Parse("15:04:05", s[11:19])
+	if derr != nil || cerr != nil {
+		return 0, 0, badTime(v, zone, of)
 	}
 	nanos, rest, ok := fraction(s[19:])
 	if !ok {
@@ -293,13 +290,22 @@ func Time(v Value, zone bool, of string) (sec, nanos int64, err error) {
 	}
 	east, ok := offset(rest, zone)
 	if !ok {
-		return 0, 0, bad
+		return 0, 0, badTime(v, zone, of)
 	}
-	if sec = t.Unix() - east; sec < firstSecond || sec > lastSecond {
+	if sec = day.Unix() + secondsOf(clock) - east; sec < firstSecond || sec > lastSecond {
 		return 0, 0, OutOfRange(v, of)
 	}
 	return sec, nanos, nil
 }
+
+func badTime(v Value, zone bool, of string) error {
+	if zone {
+		return misfit("type", "the text is not an RFC 3339 time with its offset, as in 2013-01-31T10:00:00Z", v, of)
+	}
+	return misfit("type", "the text is not a time without an offset, as in 2013-01-31T10:00:00", v, of)
+}
+
+func secondsOf(t time.Time) int64 { return int64(t.Hour()*3600 + t.Minute()*60 + t.Second()) }
 
 // fraction reads the digits of a second, of which those after the ninth must be zeros.
 func fraction(s string) (nanos int64, rest string, ok bool) {
@@ -361,22 +367,25 @@ func Clock(v Value, of string) (int64, error) {
 		return 0, Wrong(v, of)
 	}
 	s := string(v.Text())
-	bad := misfit("type", "the text is not a time of day, as in 10:00:00", v, of)
 	if len(s) < 8 {
-		return 0, bad
+		return 0, badClock(v, of)
 	}
 	t, err := time.Parse("15:04:05", s[:8])
 	if err != nil {
-		return 0, bad
+		return 0, badClock(v, of)
 	}
 	nanos, rest, ok := fraction(s[8:])
 	if !ok {
 		return 0, misfit("precision", "more digits than the type holds", v, of)
 	}
 	if rest != "" {
-		return 0, bad
+		return 0, badClock(v, of)
 	}
-	return int64(t.Hour()*3600+t.Minute()*60+t.Second())*1_000_000_000 + nanos, nil
+	return secondsOf(t)*1_000_000_000 + nanos, nil
+}
+
+func badClock(v Value, of string) error {
+	return misfit("type", "the text is not a time of day, as in 10:00:00", v, of)
 }
 
 // Units turns seconds and nanoseconds into units of which there are perSecond. A finer time is a misfit.
@@ -393,19 +402,18 @@ func Units(v Value, sec, nanos, perSecond int64, of string) (int64, error) {
 
 // UUID appends the 16 bytes of a UUID in five groups.
 func UUID(dst []byte, v Value, of string) ([]byte, error) {
-	bad := misfit("type", "the text is not a UUID", v, of)
 	if v.Kind() != String {
 		return dst, Wrong(v, of)
 	}
 	s := v.Text()
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-		return dst, bad
+		return dst, misfit("type", "the text is not a UUID", v, of)
 	}
 	var digits [32]byte
 	plain := append(append(append(append(append(digits[:0], s[:8]...), s[9:13]...), s[14:18]...), s[19:23]...), s[24:]...)
 	out, err := hex.AppendDecode(dst, plain)
 	if err != nil {
-		return dst, bad
+		return dst, misfit("type", "the text is not a UUID", v, of)
 	}
 	return out, nil
 }

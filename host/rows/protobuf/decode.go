@@ -23,18 +23,31 @@ var (
 // AppendJSON appends the JSON text of one payload. jsonvalue.ErrTooLarge, wrapped, when that is too large; any other error
 // says what is wrong with the payload.
 func (m Message) AppendJSON(dst, payload []byte) ([]byte, error) {
-	d := decoder{dst: dst, limit: len(dst) + jsonvalue.MaxBytes}
-	if err := d.message(m.m, payload, 0); err != nil {
+	d := m.s.decoders.Get().(*decoder)
+	defer m.s.decoders.Put(d)
+	d.dst, d.limit, d.spans = dst, len(dst)+jsonvalue.MaxBytes, d.spans[:0]
+	err := d.message(m.m, payload, 0)
+	out := d.dst
+	clear(d.spans[:d.peak]) // what was read is not held on to
+	d.peak = 0
+	if d.dst = nil; cap(d.spans) > maxIdle {
+		d.spans = nil
+	}
+	if err != nil {
 		return dst, err
 	}
-	return d.dst, nil
+	return out, nil
 }
 
 type decoder struct {
 	dst   []byte
 	limit int
 	spans []span
+	peak  int // the most spans there were at once
 }
+
+// maxIdle is how many spans are kept for the next payload.
+const maxIdle = 1000
 
 // maxSpans bounds the known fields of the messages that are open at once, and with them the memory.
 const maxSpans = 2 << 20
@@ -79,6 +92,7 @@ func (d *decoder) scan(m *message, b []byte) error {
 	if len(d.spans) > maxSpans {
 		return jsonvalue.ErrTooLarge
 	}
+	d.peak = max(d.peak, len(d.spans))
 	if oneofs != nil {
 		d.dropUnset(base, oneofs)
 	}

@@ -14,16 +14,24 @@ import (
 
 // Append appends the payload of a document. What does not fit is a *sink.Misfit.
 func (m Message) Append(dst []byte, v jsonvalue.Value) ([]byte, error) {
-	e := encoder{dst: dst, limit: len(dst) + jsonvalue.MaxBytes}
-	if err := e.message(m.m, v, 0); err != nil {
+	e := m.s.encoders.Get().(*encoder)
+	defer m.s.encoders.Put(e)
+	e.dst, e.limit, e.members = dst, len(dst)+jsonvalue.MaxBytes, e.members[:0]
+	err := e.message(m.m, v, 0)
+	out := e.dst
+	if e.dst = nil; cap(e.members) > maxIdle {
+		e.members = nil
+	}
+	if err != nil {
 		return dst, err
 	}
-	return e.dst, nil
+	return out, nil
 }
 
 type encoder struct {
-	dst   []byte
-	limit int
+	dst     []byte
+	limit   int
+	members []jsonvalue.Value // by field, of the messages that are open
 }
 
 func (e *encoder) message(m *message, v jsonvalue.Value, depth int) error {
@@ -36,20 +44,22 @@ func (e *encoder) message(m *message, v jsonvalue.Value, depth int) error {
 	if v.Kind() != jsonvalue.Object {
 		return jsonvalue.Wrong(v, "message "+string(m.name))
 	}
-	members := make([]jsonvalue.Value, len(m.fields))
+	base := len(e.members)
+	e.members = append(e.members, make([]jsonvalue.Value, len(m.fields))...)
 	for c := v.First(); c.Kind() != 0; c = c.Next() {
 		if f := m.byName[string(c.Name())]; f != nil {
-			members[f.index] = c
+			e.members[base+f.index] = c
 		}
 	}
-	if err := m.oneOfEach(members); err != nil {
+	if err := m.oneOfEach(e.members[base:]); err != nil {
 		return err
 	}
 	for _, f := range m.inOrder {
-		if err := e.member(f, members[f.index], depth); err != nil {
+		if err := e.member(f, e.members[base+f.index], depth); err != nil {
 			return inColumn(f.name, err)
 		}
 	}
+	e.members = e.members[:base]
 	return nil
 }
 

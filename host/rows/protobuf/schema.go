@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/bufbuild/protocompile"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -62,6 +63,8 @@ message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }`,
 type Schema struct {
 	file     protoreflect.FileDescriptor
 	messages map[protoreflect.FullName]*message
+	decoders sync.Pool // of *decoder
+	encoders sync.Pool // of *encoder
 }
 
 // Parse compiles a file. imports are the sources that it needs, by the paths of its import statements; Google's well-known
@@ -88,6 +91,8 @@ func Parse(text string, imports map[string]string) (*Schema, error) {
 		return nil, fmt.Errorf("not a Protobuf schema: %w", err)
 	}
 	s := &Schema{file: out[0], messages: map[protoreflect.FullName]*message{}}
+	s.decoders.New = func() any { return new(decoder) }
+	s.encoders.New = func() any { return new(encoder) }
 	for i := range s.file.Messages().Len() {
 		s.messageOf(s.file.Messages().Get(i))
 	}
@@ -95,7 +100,10 @@ func Parse(text string, imports map[string]string) (*Schema, error) {
 }
 
 // Message is one message type of a schema.
-type Message struct{ m *message }
+type Message struct {
+	s *Schema
+	m *message
+}
 
 // Name returns the full name.
 func (m Message) Name() string { return string(m.m.name) }
@@ -114,7 +122,7 @@ func (s *Schema) At(path []int) (Message, error) {
 	if found == nil || found.IsMapEntry() {
 		return Message{}, fmt.Errorf("the schema has no message at %v", path)
 	}
-	return Message{s.messages[found.FullName()]}, nil
+	return Message{s, s.messages[found.FullName()]}, nil
 }
 
 // Named returns the message with that full name and its path of indexes; "" is the file's first message.
@@ -130,7 +138,7 @@ func (s *Schema) Named(name string) (Message, []int, error) {
 	var path []int
 	for d := protoreflect.Descriptor(m.desc); ; d = d.Parent() {
 		if _, ok := d.(protoreflect.MessageDescriptor); !ok {
-			return Message{m}, path, nil
+			return Message{s, m}, path, nil
 		}
 		path = slices.Insert(path, 0, d.Index())
 	}
@@ -198,7 +206,7 @@ func (s *Schema) messageOf(d protoreflect.MessageDescriptor) *message {
 		return m
 	}
 	m := &message{
-		name: d.FullName(), desc: d, special: specials[d.FullName()], oneofs: d.Oneofs().Len(),
+		name: d.FullName(), desc: d, special: specials[d.FullName()],
 		byNumber: map[protowire.Number]*field{}, byName: map[string]*field{},
 	}
 	s.messages[m.name] = m
@@ -208,6 +216,7 @@ func (s *Schema) messageOf(d protoreflect.MessageDescriptor) *message {
 		m.fields = append(m.fields, f)
 		m.byNumber[f.number] = f
 		m.byName[fd.JSONName()] = f
+		m.oneofs = max(m.oneofs, f.oneof+1)
 		if !f.presence {
 			m.always = append(m.always, f)
 		}
@@ -232,7 +241,7 @@ func (s *Schema) fieldOf(fd protoreflect.FieldDescriptor, index int) *field {
 	}
 	key, _ := jsonvalue.AppendString(nil, []byte(f.name))
 	f.key = append(key, ':')
-	if o := fd.ContainingOneof(); o != nil {
+	if o := fd.ContainingOneof(); o != nil && !o.IsSynthetic() {
 		f.oneof = o.Index()
 	}
 	switch {
