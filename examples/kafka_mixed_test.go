@@ -99,7 +99,7 @@ func TestKafkaMixed(t *testing.T) {
 	points, _ := w.traced(t)
 	var often []string
 	for _, p := range slices.Sorted(maps.Keys(points)) {
-		if points[p] >= 4 {
+		if points[p] >= w.batches()/2 {
 			often = append(often, p)
 		}
 	}

@@ -40,7 +40,7 @@ ports() {
   if [ -n "${BROKER_PORT:-}" ]; then echo "$BROKER_PORT" >"$home/port"; fi
   for try in $(seq 100); do
     [ ! -f "$home/port" ] || break
-    port=$((10000 + (RANDOM + try) % 20000))
+    port=$((12000 + (RANDOM + try) % 15000))
     for i in 0 1 2 3; do answers $((port + i)) && continue 2; done
     echo "$port" >"$home/port"
   done
