@@ -7,10 +7,11 @@
 // transactions do not survive that. Jobs, progress, table and logs lie in one folder. No child outlives the demo: on Linux
 // the kernel ends it with its parent, elsewhere it ends when its standard input does.
 //
-// Pieces: show.go runs a demo, engine.go a child, broker.go the broker, jobs.go the files, onlooker.go counts what is
-// committed, view.go draws, screen.go is the terminal, proof.go and what it reads with (topics.go, table.go) is the proof.
-// The proof uses nothing of what it judges: it reads topics with another client and the table by Spark's rules, and knows
-// what must be there from the generator alone.
+// Pieces: show.go runs a demo, engine.go a child, broker.go the broker, jobs.go the files, kills.go says when to kill,
+// onlooker.go and meter.go count what is committed, view.go draws, screen.go is the terminal. The proof is proof.go, with
+// what must be there (ledger.go), what is (count.go) and where it is read (topics.go, table.go). It uses nothing of what it
+// judges: it reads topics with another client and the table by Spark's rules, and knows what must be there from the
+// generator alone.
 //
 // The package must not reach into the engine: what it knows of a job it reads from the job's progress, topics and files.
 package demo

@@ -53,6 +53,7 @@ type notice struct {
 // ending is how a process ended.
 type ending struct {
 	killed bool // by SIGKILL, which only the demo sends
+	early  bool // by SIGTERM, which came before it could take it as the wish to end
 	ok     bool
 	text   string // its status in words
 }
@@ -104,8 +105,10 @@ func (p *process) live(started chan<- error, tell func(*batchLine, *ending)) {
 	started <- nil
 	err := p.cmd.Wait()
 	_ = p.log.close()
-	status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	e := &ending{ok: err == nil, killed: status.Signaled() && status.Signal() == syscall.SIGKILL, text: p.cmd.ProcessState.String()}
+	e := &ending{ok: err == nil, text: p.cmd.ProcessState.String()}
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		e.killed, e.early = status.Signal() == syscall.SIGKILL, status.Signal() == syscall.SIGTERM
+	}
 	if errors.Is(err, exec.ErrWaitDelay) {
 		e.ok = p.cmd.ProcessState.Success()
 	}

@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 		fmt.Println(`{"batchId":1,"unknown":[]}`)
 		fmt.Fprintln(os.Stderr, "engine of", os.Args[len(os.Args)-1])
 		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "deaf": // has not yet come to hear signals
+		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "broken":
 		fmt.Fprintln(os.Stderr, "first words")
 		fmt.Fprintln(os.Stderr, "error[x.y]: it does not work")
@@ -94,6 +96,14 @@ func TestProcessThatFails(t *testing.T) {
 	p, ch := startTest(t, t.TempDir(), "broken")
 	if e := (<-ch).end; e == nil || e.killed || e.ok || e.text != "exit status 1" || p.log.last(1) != "error[x.y]: it does not work" {
 		t.Errorf("ended %+v, last words %q", e, p.log.last(1))
+	}
+}
+
+func TestProcessThatIsAskedTooEarly(t *testing.T) {
+	p, ch := startTest(t, t.TempDir(), "deaf")
+	p.finish()
+	if e := (<-ch).end; e == nil || !e.early || e.killed || e.ok {
+		t.Errorf("ended %+v", e)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"strconv"
 	"strings"
@@ -109,10 +110,14 @@ func (p *Proof) err(dir string) error {
 	return fault.New(CodeProof, dir, fmt.Errorf("%s", p.Findings[0]), "this must not happen: keep the folder, and report it with the files in it")
 }
 
-// generated is the position that the last plan of a generator's job ends at: how many orders it has made.
+// generated is the position that the last plan of a generator's job ends at: how many orders it has made. Without a plan
+// it has made none.
 func generated(files durable.Files, dir string) (int64, error) {
 	plans := path.Join(dir, "offsets")
 	infos, err := files.List(plans)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -123,7 +128,7 @@ func generated(files durable.Files, dir string) (int64, error) {
 		}
 	}
 	if last < 0 {
-		return 0, errors.New("there is no plan in " + plans)
+		return 0, nil
 	}
 	content, err := readFile(files, path.Join(plans, strconv.FormatInt(last, 10)))
 	if err != nil {

@@ -310,14 +310,14 @@ func TestReadTable(t *testing.T) {
 
 func TestGenerated(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := generated(durable.OS(), dir); err == nil {
-		t.Error("no plans, and no error")
+	if n, err := generated(durable.OS(), dir); n != 0 || err != nil {
+		t.Errorf("without a checkpoint %d are generated: %v", n, err)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "offsets"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := generated(durable.OS(), dir); err == nil {
-		t.Error("no plan, and no error")
+	if n, err := generated(durable.OS(), dir); n != 0 || err != nil {
+		t.Errorf("without a plan %d are generated: %v", n, err)
 	}
 	for name, text := range map[string]string{"9": "v1\n{}\n900", "10": "v1\n{}\n1000\n", ".11.tmp": "v1\n{}\n1100"} {
 		if err := os.WriteFile(filepath.Join(dir, "offsets", name), []byte(text), 0o600); err != nil {
@@ -326,5 +326,11 @@ func TestGenerated(t *testing.T) {
 	}
 	if n, err := generated(durable.OS(), dir); n != 1000 || err != nil {
 		t.Errorf("%d generated: %v", n, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "offsets", "11"), []byte("v1\n{}\n-"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := generated(durable.OS(), dir); err == nil {
+		t.Errorf("a plan that says nothing gives %d", n)
 	}
 }

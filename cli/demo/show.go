@@ -58,6 +58,7 @@ type show struct {
 	first    []time.Duration
 	note     string
 	phase    string
+	wanted   bool // the end, by a key
 	ending   bool // no more orders
 }
 
@@ -174,7 +175,7 @@ func (s *show) take(n notice) error {
 		w.finished, w.killedAt, s.moved = true, time.Time{}, n.at
 		s.finish(n.job + 1)
 		return nil
-	case e.ok && w.asked:
+	case w.asked && !w.draining && (e.ok || e.early):
 		return s.start(n.job)
 	}
 	return fault.New(CodeEngine, "engine "+w.job, fmt.Errorf("ended unasked: %s\n%s", n.ended.text, w.proc.log.last(8)),
@@ -232,7 +233,7 @@ func (s *show) key(k byte) error {
 	case k >= '1' && int(k-'1') < len(s.workers):
 		s.kill([]int{int(k - '1')})
 	case k == keyQuit && !s.ending:
-		s.end()
+		s.wanted, s.phase = true, "finishing"
 	}
 	return nil
 }
@@ -254,7 +255,8 @@ func (s *show) tick() error {
 	if !s.ending && now.Sub(s.killed) >= killGap && s.schedule.due(share) {
 		s.kill(s.schedule.victims())
 	}
-	if !s.ending && share >= 1 && len(s.schedule.at) == 0 {
+	used := share >= 1 && len(s.schedule.at) == 0
+	if !s.ending && (used || s.wanted) && orders > 0 { // without one there is nothing to prove
 		s.end()
 	}
 	s.draw(false)
