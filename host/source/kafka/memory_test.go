@@ -1,0 +1,108 @@
+package kafka
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/wasmill/wasmill/host/source"
+)
+
+// drawStream makes a stream with chunks of stored batches of all kinds in it, some records of which are not committed.
+func drawStream(t *rapid.T, num int) *stream {
+	label := func(s string) string { return fmt.Sprint(s, num) }
+	at := rapid.Int64Range(0, 1000).Draw(t, label("start"))
+	st := &stream{partition: partition{"t", int32(num)}, id: "x", next: at, from: at, kept: at}
+	for range rapid.IntRange(0, 4).Draw(t, label("chunks")) {
+		c := &chunk{from: st.next, next: st.next, size: chunkCost}
+		for range rapid.IntRange(1, 6).Draw(t, label("spans")) {
+			base := c.next + rapid.Int64Range(0, 3).Draw(t, label("gap"))
+			s := span{base: base, last: base + rapid.Int64Range(0, 500).Draw(t, label("records")), epoch: int32(st.next % 7)}
+			if size := rapid.IntRange(0, 5000).Draw(t, label("bytes")); size > 100 {
+				s.raw = make([]byte, batchHeader+size)
+				s.raw[atChecked+1] = byte(size % 2) // compressed, or not
+			}
+			c.spans, c.next, c.size = append(c.spans, s), s.last+1, c.size+spanCost+len(s.raw)
+		}
+		st.chunks, st.next = append(st.chunks, c), c.next
+	}
+	st.end = st.next + rapid.Int64Range(0, 400).Draw(t, label("beyond"))*rapid.Int64Range(0, 1).Draw(t, label("more"))
+	st.stop = math.MaxInt64
+	return st
+}
+
+// TestSharesOfMemory: what is planned from memory is held, keeps to the limits, ends in an epoch of the log, and is
+// something where there is something.
+func TestSharesOfMemory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &Source{cfg: Config{Memory: rapid.IntRange(4096, 1<<20).Draw(t, "memory")}}
+		p := newPrefetcher(s)
+		pos := position{}
+		var parts []ahead
+		for num := range rapid.IntRange(1, 4).Draw(t, "partitions") {
+			st := drawStream(t, num)
+			p.streams[st.partition] = st
+			from := rapid.Int64Range(st.first(), st.next).Draw(t, fmt.Sprint("from", num))
+			pos.set(st.partition, "x", partPos{offset: from, epoch: none, start: none})
+			a, ok := st.ahead(pos)
+			if !ok {
+				t.Fatal("what is held cannot be planned")
+			}
+			parts = append(parts, a)
+		}
+		limit := source.Limit{Records: rapid.Int64Range(0, 3000).Draw(t, "records"), Bytes: rapid.Int64Range(0, 30_000).Draw(t, "limit")}
+		if !p.share(parts, limit) {
+			return
+		}
+		var taken, bytes, lag, largest int64
+		for i := range parts {
+			a := &parts[i]
+			st := p.streams[a.partition]
+			if a.take < 0 || a.start+a.take > st.next {
+				t.Fatalf("%d offsets are taken of %d", a.take, st.next-a.start)
+			}
+			taken, lag = taken+a.take, lag+st.next-a.start
+			bytes += st.weigh(p, a.start, a.start+a.take, math.MaxInt64).bytes
+			st.spans(a.start, st.next, func(s *span) bool { largest = max(largest, s.unpacked(p, st)); return true })
+			if a.take > 0 && a.end.epoch == none {
+				t.Fatal("no epoch is known of the end")
+			}
+		}
+		if limit.Records > 0 && taken > limit.Records {
+			t.Fatalf("%d records, the limit is %d", taken, limit.Records)
+		}
+		if limit.Bytes > 0 && taken > 1 && bytes > limit.Bytes+int64(len(parts))*largest {
+			t.Fatalf("%d bytes, the limit is %d", bytes, limit.Bytes)
+		}
+		if lag > 0 && taken == 0 {
+			t.Fatal("nothing is taken of what there is")
+		}
+	})
+}
+
+// TestWeigh counts what lies between offsets, in whole stored batches and in parts of them.
+func TestWeigh(t *testing.T) {
+	p := newPrefetcher(&Source{})
+	raw := make([]byte, batchHeader+1000)
+	st := &stream{next: 30, chunks: []*chunk{
+		{from: 0, next: 20, spans: []span{{base: 0, last: 9, raw: raw}, {base: 10, last: 19}}},
+		{from: 20, next: 30, spans: []span{{base: 20, last: 29, raw: raw}}},
+	}}
+	for _, c := range []struct{ from, to, most, offsets, bytes int64 }{
+		{0, 30, math.MaxInt64, 30, 2000},
+		{0, 99, math.MaxInt64, 30, 2000},
+		{5, 25, math.MaxInt64, 20, 1000},
+		{0, 30, 1500, 20, 1000}, // up to a stored batch
+		{0, 30, 300, 3, 0},      // within the first
+		{10, 30, 100, 11, 0},    // nothing lies in the second
+		{20, 30, 0, 0, 0},
+		{30, 30, math.MaxInt64, 0, 0},
+	} {
+		w := st.weigh(p, c.from, c.to, c.most)
+		if w.offsets != c.offsets || w.bytes != c.bytes {
+			t.Errorf("from %d to %d, at most %d: %d offsets, %d bytes; want %d, %d", c.from, c.to, c.most, w.offsets, w.bytes, c.offsets, c.bytes)
+		}
+	}
+}
