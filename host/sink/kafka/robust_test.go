@@ -91,6 +91,15 @@ func TestSmallTopic(t *testing.T) {
 		}
 		_, err := stage(t, target, 1, "0000000a", record("a", strings.Repeat("x", 3000)))
 		wantFault(t, err, kafka.CodeTooLarge)
+		for _, open := range c.openTransactions(t) {
+			if strings.HasSuffix(open, "."+c.conn) {
+				t.Errorf("%s is left open", open)
+			}
+		}
+		mustPublish(t, target, 1, record("a", "last"))
+		if got := values(c.committed(t, topic)); len(got) != len(want)+1 || got[len(want)] != "last" {
+			t.Errorf("%d records are there", len(got))
+		}
 	})
 }
 

@@ -169,7 +169,7 @@ func (s *session) request(ctx context.Context, leader int32, queues []*queue, ba
 	if len(under) == 0 {
 		return false, nil
 	}
-	raw, err := s.cl.Broker(int(leader)).Request(ctx, req)
+	raw, err := s.cl.Broker(int(leader)).Request(ctx, &sized{req, bytes})
 	if err != nil {
 		if ctx.Err() == nil && kafkaconn.IsPassing(err, true) {
 			err = &again{err}
@@ -184,6 +184,17 @@ func (s *session) request(ctx context.Context, leader int32, queues []*queue, ba
 		return false, err
 	}
 	return slices.ContainsFunc(queues, func(q *queue) bool { return q.next < len(q.chunks) }), nil
+}
+
+// sized makes room for a whole request at once, where the client would let it grow by doubling.
+type sized struct {
+	*kmsg.ProduceRequest
+	bytes int
+}
+
+func (r *sized) AppendTo(dst []byte) []byte {
+	const overhead = 4 << 10
+	return r.ProduceRequest.AppendTo(slices.Grow(dst, r.bytes+overhead))
 }
 
 // pack puts a batch into a request.
