@@ -56,6 +56,7 @@ func (p *Program) schemas(j *job.Job, name string, readOnly bool) (*registry.Sto
 // decoded is a source of topics whose records are decoded as they are read.
 type decoded struct {
 	*kafkasource.Source
+	store        *registry.Store
 	values, keys *confluent.Decoder // nil: raw bytes
 }
 
@@ -69,7 +70,7 @@ func (p *Program) decode(bare source.Source, f job.Formats, readOnly bool) (sour
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	d := &decoded{Source: s}
+	d := &decoded{Source: s, store: store}
 	if format := confluent.Format(f.Value); format != confluent.Raw {
 		d.values = confluent.NewDecoder(format, store)
 	}
@@ -84,20 +85,29 @@ func (d *decoded) Read(ctx context.Context, s source.Split, to source.Writer) er
 	return d.Source.Read(ctx, s, &decodingWriter{ctx: ctx, to: to, d: d})
 }
 
+// Close gives the source and the registry up.
+func (d *decoded) Close() error {
+	d.store.Close()
+	return d.Source.Close()
+}
+
 type decodingWriter struct {
 	ctx        context.Context
 	to         source.Writer
 	d          *decoded
 	rec        abi.Record
 	value, key []byte
+	headers    []abi.Header
 }
 
 // Write implements source.Writer.
 func (w *decodingWriter) Write(r *abi.Record) error {
 	w.rec = *r
-	err := decodeInto(w.ctx, w.d.values, &w.value, &w.rec.Value, "the value")
+	var byHeader framing
+	w.rec.Headers, w.headers, byHeader = unframed(r.Headers, w.headers, w.d.values != nil, w.d.keys != nil)
+	err := decodeInto(w.ctx, w.d.values, &w.value, &w.rec.Value, byHeader.value, "the value")
 	if err == nil {
-		err = decodeInto(w.ctx, w.d.keys, &w.key, &w.rec.Key, "the key")
+		err = decodeInto(w.ctx, w.d.keys, &w.key, &w.rec.Key, byHeader.key, "the key")
 	}
 	var bad *confluent.Reject
 	if errors.As(err, &bad) {
@@ -114,12 +124,41 @@ func (w *decodingWriter) Reject(r *abi.Record, code, reason string) error {
 	return w.to.Reject(r, code, reason)
 }
 
+// framing is what headers say of the framing of a record.
+type framing struct{ value, key []byte }
+
+// unframed takes the headers that hold framing off a record whose value or key is decoded, or encoded anew: they would say of
+// it what is no longer so. buf is the memory for what is left.
+func unframed(headers, buf []abi.Header, value, key bool) (left, mem []abi.Header, f framing) {
+	found := false
+	for i := range headers {
+		switch name := headers[i].Name; {
+		case value && string(name) == confluent.ValueHeader:
+			f.value, found = headers[i].Value, true
+		case key && string(name) == confluent.KeyHeader:
+			f.key, found = headers[i].Value, true
+		}
+	}
+	if !found {
+		return headers, buf, f
+	}
+	buf = buf[:0]
+	for i := range headers {
+		name := string(headers[i].Name)
+		if value && name == confluent.ValueHeader || key && name == confluent.KeyHeader {
+			continue
+		}
+		buf = append(buf, headers[i])
+	}
+	return buf, buf, f
+}
+
 // decodeInto replaces bytes by their JSON. No bytes, as those of a tombstone, stay none.
-func decodeInto(ctx context.Context, d *confluent.Decoder, buf, b *[]byte, what string) error {
+func decodeInto(ctx context.Context, d *confluent.Decoder, buf, b *[]byte, header []byte, what string) error {
 	if d == nil || *b == nil {
 		return nil
 	}
-	out, err := d.AppendJSON(ctx, (*buf)[:0], *b)
+	out, err := d.AppendJSON(ctx, (*buf)[:0], *b, header)
 	var bad *confluent.Reject
 	if errors.As(err, &bad) {
 		return &confluent.Reject{Code: bad.Code, Reason: what + ": " + bad.Reason}
@@ -133,7 +172,8 @@ func decodeInto(ctx context.Context, d *confluent.Decoder, buf, b *[]byte, what 
 // encoded is a target of topics, some of whose sinks encode what they take.
 type encoded struct {
 	*kafkasink.Target
-	sinks map[string]*encodedSink
+	stores map[string]*registry.Store // by connection
+	sinks  map[string]*encodedSink
 }
 
 // encodedSink is how one sink writes.
@@ -153,20 +193,19 @@ type lazyCodec struct {
 
 // encode lays the formats of the sinks of one connection around their target.
 func (p *Program) encode(j *job.Job, t *kafkasink.Target, connection string) (sink.Target, error) {
-	e := &encoded{Target: t, sinks: map[string]*encodedSink{}}
-	stores := map[string]*registry.Store{}
+	e := &encoded{Target: t, stores: map[string]*registry.Store{}, sinks: map[string]*encodedSink{}}
 	for i := range j.Sinks {
 		k := j.Sinks[i].Kafka
 		if k == nil || k.Connection != connection || !k.Formats.Framed() {
 			continue
 		}
-		store := stores[k.Formats.Registry]
+		store := e.stores[k.Formats.Registry]
 		if store == nil {
 			var err error
 			if store, err = p.schemas(j, k.Formats.Registry, false); err != nil {
 				return nil, err
 			}
-			stores[k.Formats.Registry] = store
+			e.stores[k.Formats.Registry] = store
 		}
 		name := j.Sinks[i].Name
 		e.sinks[name] = &encodedSink{
@@ -245,6 +284,14 @@ func (e *encoded) Open(ctx context.Context, o sink.Owner) (sink.Published, error
 	return e.Target.Open(ctx, o)
 }
 
+// Close gives the target and the registries up.
+func (e *encoded) Close() error {
+	for _, s := range e.stores {
+		s.Close()
+	}
+	return e.Target.Close()
+}
+
 // NewLane implements sink.Target.
 func (e *encoded) NewLane(name string) (sink.Lane, error) {
 	inner, err := e.Target.NewLane(name)
@@ -279,6 +326,7 @@ type encodingLane struct {
 	value, key *confluent.Encoder
 	rec        abi.Record
 	vbuf, kbuf []byte
+	headers    []abi.Header
 }
 
 // Append implements sink.Lane.
@@ -287,6 +335,7 @@ func (l *encodingLane) Append(r *abi.Record) error {
 		return err
 	}
 	l.rec = *r
+	l.rec.Headers, l.headers, _ = unframed(r.Headers, l.headers, l.value != nil, l.key != nil)
 	if err := encodeInto(l.value, &l.vbuf, &l.rec.Value, "the value"); err != nil {
 		return err
 	}

@@ -316,6 +316,32 @@ func TestRecordsThatCannotBeReadOrWritten(t *testing.T) {
 	}
 }
 
+// TestFramingInHeaders: the header that names a schema says nothing of what is published, and is not; others are.
+func TestFramingInHeaders(t *testing.T) {
+	w := newTopicsInFormats(t)
+	in, want := order(5)
+	r := &kgo.Record{Topic: "orders", Value: in[5:], Headers: []kgo.RecordHeader{{Key: "a", Value: []byte("1")}, {Key: "__value_schema_id", Value: in[:5]}, {Key: "b"}}}
+	if err := w.client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.run(w.job(t, job.PolicyStop)); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.published(t, "clean", 1); !slices.Equal(got[0], want) {
+		t.Errorf("published %x, want %x", got, want)
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...), kgo.ConsumeTopics("clean"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	client.PollFetches(t.Context()).EachRecord(func(r *kgo.Record) {
+		if len(r.Headers) != 2 || r.Headers[0].Key != "a" || r.Headers[1].Key != "b" {
+			t.Errorf("headers %v", r.Headers)
+		}
+	})
+}
+
 // TestSinkWithoutItsSchema does not start, and takes nothing over.
 func TestSinkWithoutItsSchema(t *testing.T) {
 	w := newTopicsInFormats(t)

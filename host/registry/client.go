@@ -29,6 +29,7 @@ const (
 type Client struct {
 	name  string
 	api   *sr.Client
+	http  *http.Client
 	pause func(ctx context.Context, d time.Duration) error
 }
 
@@ -51,14 +52,11 @@ func NewClient(cfg Config) (*Client, error) {
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
-	opts := []sr.ClientOpt{
-		sr.URLs(slices.Clone(cfg.URLs)...),
-		sr.UserAgent("wasmill"),
-		sr.HTTPClient(&http.Client{
-			Transport: &guard{next: transport}, Timeout: timeout,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}),
+	web := &http.Client{
+		Transport: &guard{next: transport}, Timeout: timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	opts := []sr.ClientOpt{sr.URLs(slices.Clone(cfg.URLs)...), sr.UserAgent("wasmill"), sr.HTTPClient(web)}
 	if a := cfg.Auth; a != nil && a.Token != "" {
 		opts = append(opts, sr.BearerToken(a.Token))
 	} else if a != nil {
@@ -68,8 +66,11 @@ func NewClient(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, configFault(cfg.Name, err.Error())
 	}
-	return &Client{name: cfg.Name, api: api, pause: pause}, nil
+	return &Client{name: cfg.Name, api: api, http: web, pause: pause}, nil
 }
+
+// Close gives connections up that nothing is asked over.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 func pause(ctx context.Context, d time.Duration) error {
 	wait, cancel := context.WithTimeout(ctx, d)
@@ -111,6 +112,19 @@ func (c *Client) ByID(ctx context.Context, id int32) (*confluent.Schema, error) 
 		return nil, err
 	}
 	return c.complete(ctx, int(id), s)
+}
+
+// ByGUID returns the schema with a GUID and all that it refers to.
+func (c *Client) ByGUID(ctx context.Context, guid string) (*confluent.Schema, error) {
+	var s sr.SubjectSchema
+	err := c.try(ctx, "schema "+guid, func() (err error) {
+		s, err = c.api.SchemaByGUID(ctx, guid)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.complete(ctx, s.ID, s.Schema)
 }
 
 // BySubject returns a version of a subject's schema; 0 is the newest.

@@ -21,6 +21,7 @@ type fake struct {
 	mu       sync.Mutex
 	byID     map[int]string // answers
 	subjects map[string]string
+	guids    map[string]string
 	asked    []string
 	trouble  http.HandlerFunc // answers instead, when it is set
 }
@@ -28,6 +29,7 @@ type fake struct {
 func newFake(t *testing.T) *fake {
 	t.Helper()
 	f := &fake{
+		guids: map[string]string{},
 		byID: map[int]string{
 			1: `{"schema":"\"long\""}`,
 			2: `{"schema":"syntax = \"proto3\"; import \"b.proto\"; message A { B b = 1; }","schemaType":"PROTOBUF","references":[{"name":"b.proto","subject":"b","version":2}]}`,
@@ -71,6 +73,9 @@ func (f *fake) answer(r *http.Request) (text string, code int) {
 	var id int
 	if n, _ := fmt.Sscanf(r.URL.Path, "/schemas/ids/%d", &id); n == 1 {
 		return f.byID[id], noSchema
+	}
+	if guid, ok := strings.CutPrefix(r.URL.Path, "/schemas/guids/"); ok {
+		return f.guids[guid], noSchema
 	}
 	path, ok := strings.CutPrefix(r.URL.Path, "/subjects/")
 	if !ok {

@@ -31,7 +31,7 @@ func (e *notJSONError) Error() string {
 }
 
 // guard looks at answers before the library reads them: it reads all of a body whatever its size, and takes any that parses.
-type guard struct{ next http.RoundTripper }
+type guard struct{ next *http.Transport }
 
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -45,6 +45,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp.Body = &limited{ReadCloser: resp.Body, left: maxBody}
 	return resp, nil
 }
+
+// CloseIdleConnections is what http.Client calls.
+func (g *guard) CloseIdleConnections() { g.next.CloseIdleConnections() }
 
 func judge(resp *http.Response) error {
 	switch code := resp.StatusCode; {

@@ -48,8 +48,8 @@ type Store struct {
 	// turn lets one goroutine at a time ask and write; the others wait for what it finds.
 	turn    chan struct{}
 	mu      sync.RWMutex
-	byID    map[int32]*confluent.Schema
-	unknown map[int32]lookedUp
+	found   map[string]*confluent.Schema
+	unknown map[string]lookedUp
 }
 
 type lookedUp struct {
@@ -64,35 +64,50 @@ func NewStore(cfg StoreConfig) *Store {
 	if cfg.Warn == nil {
 		cfg.Warn = func(error) {}
 	}
-	return &Store{cfg: cfg, turn: make(chan struct{}, 1), byID: map[int32]*confluent.Schema{}, unknown: map[int32]lookedUp{}}
+	return &Store{cfg: cfg, turn: make(chan struct{}, 1), found: map[string]*confluent.Schema{}, unknown: map[string]lookedUp{}}
 }
+
+// Close gives up connections to the registry.
+func (s *Store) Close() { s.cfg.Client.Close() }
 
 // Schema returns the schema with an id. An error that wraps confluent.ErrUnknown says that there is none.
 func (s *Store) Schema(ctx context.Context, id int32) (*confluent.Schema, error) {
-	if found, err := s.known(id); found != nil || err != nil {
+	return s.get(ctx, strconv.Itoa(int(id)), func(ctx context.Context) (*confluent.Schema, error) { return s.cfg.Client.ByID(ctx, id) })
+}
+
+// ByGUID returns the schema with a GUID, as Schema does.
+func (s *Store) ByGUID(ctx context.Context, guid string) (*confluent.Schema, error) {
+	return s.get(ctx, "guid-"+guid, func(ctx context.Context) (*confluent.Schema, error) { return s.cfg.Client.ByGUID(ctx, guid) })
+}
+
+func (s *Store) get(ctx context.Context, name string, ask asker) (*confluent.Schema, error) {
+	if found, err := s.known(name); found != nil || err != nil {
 		return found, err
 	}
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer s.leave()
-	if found, err := s.known(id); found != nil || err != nil {
+	if found, err := s.known(name); found != nil || err != nil {
 		return found, err
 	}
-	found, err := s.find(ctx, id)
+	found, err := s.find(ctx, name, ask)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if errors.Is(err, confluent.ErrUnknown) {
 		if len(s.unknown) >= maxUnknown {
 			clear(s.unknown)
 		}
-		s.unknown[id] = lookedUp{s.cfg.Clock(), err}
+		s.unknown[name] = lookedUp{s.cfg.Clock(), err}
 	}
 	if err == nil {
-		s.byID[id] = found
+		s.found[name] = found
 	}
 	return found, err
 }
+
+// asker asks the registry for one schema.
+type asker func(context.Context) (*confluent.Schema, error)
 
 func (s *Store) enter(ctx context.Context) error {
 	select {
@@ -105,21 +120,22 @@ func (s *Store) enter(ctx context.Context) error {
 
 func (s *Store) leave() { <-s.turn }
 
-func (s *Store) known(id int32) (*confluent.Schema, error) {
+func (s *Store) known(name string) (*confluent.Schema, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if found := s.byID[id]; found != nil {
+	if found := s.found[name]; found != nil {
 		return found, nil
 	}
-	if u, ok := s.unknown[id]; ok && s.cfg.Clock().Sub(u.at) < unknownFor {
+	if u, ok := s.unknown[name]; ok && s.cfg.Clock().Sub(u.at) < unknownFor {
 		return nil, u.err
 	}
 	return nil, nil
 }
 
 // find looks into the files, then asks.
-func (s *Store) find(ctx context.Context, id int32) (*confluent.Schema, error) {
-	name := strconv.Itoa(int(id)) + ".json"
+func (s *Store) find(ctx context.Context, name string, ask asker) (*confluent.Schema, error) {
+	id := name
+	name += ".json"
 	kept, err := s.read(name)
 	if err != nil {
 		return nil, err
@@ -127,7 +143,7 @@ func (s *Store) find(ctx context.Context, id int32) (*confluent.Schema, error) {
 	if kept != nil && s.cfg.ReadOnly {
 		return kept, nil
 	}
-	found, err := s.cfg.Client.ByID(ctx, id)
+	found, err := ask(ctx)
 	switch {
 	case err == nil && kept == nil:
 		return found, s.write(ctx, name, found)
@@ -136,7 +152,7 @@ func (s *Store) find(ctx context.Context, id int32) (*confluent.Schema, error) {
 	case kept == nil || ctx.Err() != nil:
 		return nil, err
 	}
-	s.cfg.Warn(fmt.Errorf("schema %d is taken as it is kept: %w", id, err))
+	s.cfg.Warn(fmt.Errorf("schema %s is taken as it is kept: %w", id, err))
 	return kept, nil
 }
 

@@ -98,6 +98,22 @@ func TestUnknownIDs(t *testing.T) {
 	}
 }
 
+func TestGUIDs(t *testing.T) {
+	w := newWorld(t)
+	const guid = "00112233-4455-6677-8899-aabbccddeeff"
+	w.guids[guid] = `{"guid":"` + guid + `","schema":"\"long\""}`
+	for range 2 {
+		if found, err := w.store(false).ByGUID(t.Context(), guid); err != nil || found.Text != `"long"` {
+			t.Fatal(found, err)
+		}
+		w.inTrouble(broken)
+	}
+	w.inTrouble(nil)
+	if _, err := w.store(false).ByGUID(t.Context(), "x"); !errors.Is(err, confluent.ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestRegistryThatIsDown(t *testing.T) {
 	w := newWorld(t)
 	w.inTrouble(broken)

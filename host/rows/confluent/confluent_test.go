@@ -33,6 +33,13 @@ func (s *shelf) Schema(_ context.Context, id int32) (*Schema, error) {
 	return nil, fmt.Errorf("%w: nothing", ErrUnknown)
 }
 
+func (s *shelf) ByGUID(ctx context.Context, guid string) (*Schema, error) {
+	if guid == "00112233-4455-6677-8899-aabbccddeeff" {
+		return s.Schema(ctx, 2)
+	}
+	return s.Schema(ctx, 99)
+}
+
 func newShelf() *shelf {
 	list := []*Schema{
 		{ID: 1, Format: Avro, Text: `{"type":"record","name":"A","fields":[{"name":"n","type":"long"},{"name":"b","type":"p.B"}]}`,
@@ -89,7 +96,7 @@ func TestPayloads(t *testing.T) {
 		{"very much in few bytes", Avro, framed(6, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "", RejectTooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := NewDecoder(c.format, newShelf()).AppendJSON(t.Context(), []byte("kept"), c.payload)
+			got, err := NewDecoder(c.format, newShelf()).AppendJSON(t.Context(), []byte("kept"), c.payload, nil)
 			var r *Reject
 			if c.code != "" {
 				if !errors.As(err, &r) || r.Code != c.code || r.Reason == "" || string(got) != "kept" {
@@ -104,18 +111,41 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
+// TestFramingInHeaders: the schema is named in a header, and the payload stands alone.
+func TestFramingInHeaders(t *testing.T) {
+	const guid = "\x01\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff"
+	for _, c := range []struct {
+		name, header, payload, want, code string
+		format                            Format
+	}{
+		{"an id", "\x00\x00\x00\x00\x01", "\x05\x00", `{"n":-3,"b":"X"}`, "", Avro},
+		{"a GUID and the first message", guid + "\x00", "", `{}`, "", Protobuf},
+		{"a GUID and a path", guid + "\x02\x02", "\x0a\x02\x08\x05", `{"b":{"x":5}}`, "", Protobuf},
+		{"a GUID that nobody knows", "\x01" + strings.Repeat("x", 16), "", "", RejectUnknown, Avro},
+		{"a GUID that is cut", guid[:10], "", "", RejectFraming, Avro},
+		{"nothing", "", "\x05\x00", "", RejectFraming, Avro},
+		{"another magic byte", "\x02\x00\x00\x00\x01", "\x05\x00", "", RejectFraming, Avro},
+	} {
+		got, err := NewDecoder(c.format, newShelf()).AppendJSON(t.Context(), nil, []byte(c.payload), []byte(c.header))
+		var r *Reject
+		if errors.As(err, &r) != (c.code != "") || r != nil && r.Code != c.code || r == nil && err != nil || string(got) != c.want {
+			t.Errorf("%s: %s, %v", c.name, got, err)
+		}
+	}
+}
+
 // TestSchemasThatCannotBeFound: what is no fault of the record is no Reject, and is asked for again.
 func TestSchemasThatCannotBeFound(t *testing.T) {
 	down := errors.New("the registry is down")
 	s := newShelf()
 	s.err = down
 	d := NewDecoder(Avro, s)
-	if _, err := d.AppendJSON(t.Context(), nil, framed(1, "\x05\x00")); !errors.Is(err, down) || errors.As(err, new(*Reject)) {
+	if _, err := d.AppendJSON(t.Context(), nil, framed(1, "\x05\x00"), nil); !errors.Is(err, down) || errors.As(err, new(*Reject)) {
 		t.Errorf("%v", err)
 	}
 	s.err = nil
 	for range 3 {
-		if got, err := d.AppendJSON(t.Context(), nil, framed(1, "\x05\x00")); err != nil || string(got) != `{"n":-3,"b":"X"}` {
+		if got, err := d.AppendJSON(t.Context(), nil, framed(1, "\x05\x00"), nil); err != nil || string(got) != `{"n":-3,"b":"X"}` {
 			t.Errorf("%s, %v", got, err)
 		}
 	}
@@ -131,7 +161,7 @@ func TestManySchemas(t *testing.T) {
 	}
 	d := NewDecoder(Avro, s)
 	for id := uint32(100); id < 100+2*maxParsed; id++ {
-		if got, err := d.AppendJSON(t.Context(), nil, framed(id, "\x02")); err != nil || string(got) != "1" {
+		if got, err := d.AppendJSON(t.Context(), nil, framed(id, "\x02"), nil); err != nil || string(got) != "1" {
 			t.Fatal(string(got), err)
 		}
 	}
@@ -164,7 +194,7 @@ func TestWriting(t *testing.T) {
 				if err != nil || string(got) != "kept"+c.want {
 					t.Fatalf("%q, %v; want %q", got, err, c.want)
 				}
-				back, err := NewDecoder(s.Format, newShelf()).AppendJSON(t.Context(), nil, got[4:])
+				back, err := NewDecoder(s.Format, newShelf()).AppendJSON(t.Context(), nil, got[4:], nil)
 				if err != nil || string(back) != c.text {
 					t.Fatalf("it reads as %s, %v", back, err)
 				}
@@ -189,7 +219,7 @@ func TestWriting(t *testing.T) {
 func TestLongReasonsAreCut(t *testing.T) {
 	s := newShelf()
 	s.schemas[7] = &Schema{ID: 7, Format: Avro, Text: `"` + strings.Repeat("x", 10_000) + `"`}
-	_, err := NewDecoder(Avro, s).AppendJSON(t.Context(), nil, framed(7, ""))
+	_, err := NewDecoder(Avro, s).AppendJSON(t.Context(), nil, framed(7, ""), nil)
 	if r := (*Reject)(nil); !errors.As(err, &r) || len(r.Reason) > 500 {
 		t.Errorf("%v", err)
 	}
@@ -201,7 +231,7 @@ func FuzzFraming(f *testing.F) {
 	f.Add(framed(3, "{}"))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		for _, format := range []Format{Avro, Protobuf, JSONSchema} {
-			got, err := NewDecoder(format, newShelf()).AppendJSON(t.Context(), nil, payload)
+			got, err := NewDecoder(format, newShelf()).AppendJSON(t.Context(), nil, payload, nil)
 			if r := (*Reject)(nil); err != nil && (!errors.As(err, &r) || r.Code == "" || len(got) > 0) {
 				t.Fatalf("%v is no reject", err)
 			}

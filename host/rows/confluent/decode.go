@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	magic  = 0
-	header = 5
+	magic     = 0
+	magicGUID = 1 // in a header alone
+	idSize    = 5 // with the magic byte
+	guidSize  = 17
 	// maxParsed is how many schemas are kept ready. Beyond it others are parsed again when they come.
 	maxParsed = 1000
 	// maxPath is how deep a message may be nested in its file.
@@ -24,48 +26,84 @@ type Decoder struct {
 	format Format
 	find   Finder
 	mu     sync.RWMutex
-	ready  map[int32]*parsed
+	ready  map[key]*parsed
+}
+
+// key is how a payload names its schema: by id, or by GUID.
+type key struct {
+	id   int32
+	guid [16]byte
+	by   byte // the magic byte
 }
 
 // NewDecoder returns a decoder of a format other than Raw.
 func NewDecoder(format Format, find Finder) *Decoder {
-	return &Decoder{format: format, find: find, ready: map[int32]*parsed{}}
+	return &Decoder{format: format, find: find, ready: map[key]*parsed{}}
 }
 
-// AppendJSON appends the JSON text of one payload. An error is a *Reject when it is the record's, else the host's.
-func (d *Decoder) AppendJSON(ctx context.Context, dst, payload []byte) ([]byte, error) {
-	if len(payload) < header {
-		return dst, reject(RejectFraming, fmt.Sprintf("%d bytes are no schema registry framing, which has %d at least", len(payload), header))
+// AppendJSON appends the JSON text of one payload. header is the value of the header that holds its framing, nil when there
+// is none. An error is a *Reject when it is the record's, else the host's.
+func (d *Decoder) AppendJSON(ctx context.Context, dst, payload, header []byte) ([]byte, error) {
+	frame := payload
+	if header != nil {
+		frame = header
 	}
-	if payload[0] != magic {
-		return dst, reject(RejectFraming, fmt.Sprintf("schema registry framing begins with a zero byte, and this with %#02x", payload[0]))
+	k, rest, bad := readFrame(frame, header != nil)
+	if bad != nil {
+		return dst, bad
 	}
-	p, err := d.schema(ctx, int32(binary.BigEndian.Uint32(payload[1:])))
+	p, err := d.schema(ctx, k)
 	if err != nil {
 		return dst, err
 	}
 	if p.reject != nil {
 		return dst, p.reject
 	}
-	return d.body(p, dst, payload[header:])
+	path := first
+	if d.format == Protobuf {
+		var n int
+		if path, n = readPath(rest); n < 0 {
+			return dst, reject(RejectFraming, "the path of the message in its file does not end")
+		}
+		rest = rest[n:]
+	}
+	if header != nil {
+		rest = payload
+	}
+	return d.body(p, dst, rest, path)
 }
 
-func (d *Decoder) body(p *parsed, dst, body []byte) ([]byte, error) {
+// readFrame reads how a schema is named, and returns what follows.
+func readFrame(b []byte, inHeader bool) (k key, rest []byte, bad *Reject) {
+	switch {
+	case inHeader && len(b) >= guidSize && b[0] == magicGUID:
+		k.by = magicGUID
+		copy(k.guid[:], b[1:])
+		return k, b[guidSize:], nil
+	case len(b) < idSize:
+		return k, nil, reject(RejectFraming, fmt.Sprintf("%d bytes are no schema registry framing, which has %d at least", len(b), idSize))
+	case b[0] != magic:
+		return k, nil, reject(RejectFraming, fmt.Sprintf("schema registry framing begins with a zero byte, and this with %#02x", b[0]))
+	}
+	k.id = int32(binary.BigEndian.Uint32(b[1:]))
+	if k.id < 0 {
+		return k, nil, reject(RejectUnknown, fmt.Sprintf("no schema has the id %d", k.id))
+	}
+	return k, b[idSize:], nil
+}
+
+func (d *Decoder) body(p *parsed, dst, body []byte, path []int) ([]byte, error) {
 	var out []byte
 	var err error
 	switch d.format {
 	case Avro:
 		out, err = p.avro.AppendJSON(dst, body)
 	case Protobuf:
-		path, n := readPath(body)
-		if n < 0 {
-			return dst, reject(RejectFraming, "the path of the message in its file does not end")
-		}
 		m, merr := p.protobuf.At(path)
 		if merr != nil {
 			return dst, reject(RejectFraming, merr.Error())
 		}
-		out, err = m.AppendJSON(dst, body[n:])
+		out, err = m.AppendJSON(dst, body)
 	default:
 		return append(dst, body...), nil
 	}
@@ -78,19 +116,16 @@ func (d *Decoder) body(p *parsed, dst, body []byte) ([]byte, error) {
 	return out, nil
 }
 
-func (d *Decoder) schema(ctx context.Context, id int32) (*parsed, error) {
+func (d *Decoder) schema(ctx context.Context, k key) (*parsed, error) {
 	d.mu.RLock()
-	p := d.ready[id]
+	p := d.ready[k]
 	d.mu.RUnlock()
 	if p != nil {
 		return p, nil
 	}
-	if id < 0 {
-		return nil, reject(RejectUnknown, fmt.Sprintf("no schema has the id %d", id))
-	}
-	s, err := d.find.Schema(ctx, id)
+	s, err := d.ask(ctx, k)
 	if errors.Is(err, ErrUnknown) {
-		return nil, reject(RejectUnknown, fmt.Sprintf("schema %d: %v", id, err))
+		return nil, reject(RejectUnknown, err.Error())
 	}
 	if err != nil {
 		return nil, err
@@ -101,8 +136,16 @@ func (d *Decoder) schema(ctx context.Context, id int32) (*parsed, error) {
 	if len(d.ready) >= maxParsed {
 		clear(d.ready)
 	}
-	d.ready[id] = p
+	d.ready[k] = p
 	return p, nil
+}
+
+func (d *Decoder) ask(ctx context.Context, k key) (*Schema, error) {
+	if k.by == magicGUID {
+		text := jsonvalue.AppendUUID(nil, k.guid[:])
+		return d.find.ByGUID(ctx, string(text[1:len(text)-1]))
+	}
+	return d.find.Schema(ctx, k.id)
 }
 
 var first = []int{0}

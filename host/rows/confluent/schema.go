@@ -1,6 +1,8 @@
 // Package confluent reads and writes payloads in the wire format of Confluent's schema registry: a zero byte, the schema's id
-// in four bytes, for Protobuf the path of the message in its file, then the payload. A decoder makes JSON text of it, an
-// encoder the payload of a document; packages avro and protobuf do the formats.
+// in four bytes, for Protobuf the path of the message in its file, then the payload. Newer clients write all but the payload
+// into a header of the record, with the schema's GUID behind a one, or its id behind a zero. A decoder reads each of these and
+// makes JSON text of it; an encoder writes the payload of a document in the first form, which all clients read. Packages avro
+// and protobuf do the formats.
 //
 // What is wrong with a record is a *Reject or, on the way out, a *sink.Misfit, which follow the error policy: framing that is
 // none, an id that the registry does not know, a schema that does not parse or is of another format, a payload that its
@@ -48,10 +50,18 @@ type Reference struct{ Name, Text string }
 // ErrUnknown is wrapped by a Finder's error when the registry says that there is no such schema.
 var ErrUnknown = errors.New("the registry knows no such schema")
 
-// Finder finds schemas by id.
+// Finder finds schemas.
 type Finder interface {
 	Schema(ctx context.Context, id int32) (*Schema, error)
+	// ByGUID finds a schema by its GUID, in the five groups of a UUID.
+	ByGUID(ctx context.Context, guid string) (*Schema, error)
 }
+
+// The headers that hold the framing of values and keys.
+const (
+	ValueHeader = "__value_schema_id"
+	KeyHeader   = "__key_schema_id"
+)
 
 // The codes of a Reject.
 const (
@@ -86,7 +96,7 @@ type parsed struct {
 
 func parse(s *Schema, want Format) *parsed {
 	if s.Format != want {
-		return &parsed{reject: reject(RejectSchema, fmt.Sprintf("schema %d is of format %s, and the records are to be %s", s.ID, s.Format, want))}
+		return &parsed{reject: reject(RejectSchema, fmt.Sprintf("schema %d is of format %s, and what it is to be read or written by is %s", s.ID, s.Format, want))}
 	}
 	p := &parsed{}
 	var err error
