@@ -2,6 +2,7 @@ package examples
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -82,6 +83,9 @@ func (f *feeder) feed(ctx context.Context, t *testing.T, n int, pace time.Durati
 			}
 		}
 		err := f.write(ctx, t, records, kgo.TryCommit)
+		for errors.Is(err, errNotSent) && ctx.Err() == nil {
+			err = f.write(ctx, t, records, kgo.TryCommit)
+		}
 		f.note(records, err)
 		if pace > 0 {
 			pause(ctx, pace)
@@ -92,6 +96,9 @@ func (f *feeder) feed(ctx context.Context, t *testing.T, n int, pace time.Durati
 		f.cl = nil
 	}
 }
+
+// errNotSent says that the broker was away before there was a transaction.
+var errNotSent = errors.New("not sent")
 
 // write takes records through one transaction. After an error the client is given up, so that its records come no more.
 func (f *feeder) write(ctx context.Context, t *testing.T, records []*kgo.Record, how kgo.TransactionEndTry) (err error) {
@@ -107,7 +114,8 @@ func (f *feeder) write(ctx context.Context, t *testing.T, records []*kgo.Record,
 		}
 	}()
 	if _, _, err := f.cl.ProducerID(bounded); err != nil {
-		return err
+		pause(ctx, 100*time.Millisecond)
+		return errNotSent
 	}
 	if err := f.cl.BeginTransaction(); err != nil {
 		return err
