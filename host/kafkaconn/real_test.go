@@ -25,6 +25,7 @@ func TestSecured(t *testing.T) {
 	t.Run("mechanisms", s.mechanisms)
 	t.Run("refusals", s.refusals)
 	t.Run("job", s.job)
+	t.Run("times", s.times)
 }
 
 // config is a connection to the secured listener.
@@ -173,28 +174,45 @@ spec:
   sinks: [{name: clean, from: [pass], kafka: {connection: main, topic: out}}]
 `
 
-// job runs the real program with exactly the ACLs that are needed, and with each of them missing. Whatever it is refused,
-// the topic holds every record once in the end.
-func (s *secured) job(t *testing.T) {
-	dir, wasmill := t.TempDir(), filepath.Join(t.TempDir(), "wasmill")
-	if out, err := exec.Command("go", "build", "-o", wasmill, "../../cli/wasmill").CombinedOutput(); err != nil {
+// program is the real program with a job in a folder of its own.
+type program struct {
+	t      *testing.T
+	s      *secured
+	dir    string
+	binary string
+}
+
+func (s *secured) program(t *testing.T, job string) *program {
+	t.Helper()
+	p := &program{t: t, s: s, dir: t.TempDir(), binary: filepath.Join(t.TempDir(), "wasmill")}
+	if out, err := exec.Command("go", "build", "-o", p.binary, "../../cli/wasmill").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	module, err := os.ReadFile("../../abi/kit/wasm/echo.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"job.yaml": securedJob, "ca.pem": s.ca, "echo.wasm": string(module)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+	for name, text := range map[string]string{"job.yaml": job, "ca.pem": s.ca, "echo.wasm": string(module)} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	run := func() (string, error) {
-		cmd := exec.CommandContext(t.Context(), wasmill, "run", "--progress", "none", "job.yaml")
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "BROKER="+s.address(), "PASSWORD="+password)
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
+	return p
+}
+
+// run runs the job to its end, and returns what it says.
+func (p *program) run() (string, error) {
+	p.t.Helper()
+	cmd := exec.CommandContext(p.t.Context(), p.binary, "run", "--progress", "none", "job.yaml")
+	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "BROKER="+p.s.address(), "PASSWORD="+password)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// job runs the real program with exactly the ACLs that are needed, and with each of them missing. Whatever it is refused,
+// the topic holds every record once in the end.
+func (s *secured) job(t *testing.T) {
+	p := s.program(t, securedJob)
 	s.topic(t, "in")
 	s.topic(t, "out")
 	total := 0
@@ -203,14 +221,47 @@ func (s *secured) job(t *testing.T) {
 			total += s.fill(t, "in", total)
 			s.forbid(t, scramUser)
 			s.allow(t, scramUser, append(needed[:i:i], needed[i+1:]...)...)
-			out, err := run()
+			out, err := p.run()
 			needed[i].checkRefusal(t, out, err)
 		})
 		s.allow(t, scramUser, needed[i])
-		if out, err := run(); err != nil {
+		if out, err := p.run(); err != nil {
 			t.Fatalf("with all that is needed: %v\n%s", err, out)
 		}
 		s.once(t, "out", total)
+	}
+}
+
+// times: a record whose time the brokers do not take stops the batch before it is decided, and goes through once they do.
+func (s *secured) times(t *testing.T) {
+	s.topic(t, "early")
+	s.topic(t, "late")
+	s.allow(t, scramUser, append(needed, acl{"topic", "early", kadm.OpRead}, acl{"topic", "late", kadm.OpWrite})...)
+	p := s.program(t, strings.NewReplacer("[in]", "[early]", "topic: out", "topic: late").Replace(securedJob))
+	far := "9223372036854775807"
+	s.set(t, "early", "message.timestamp.after.max.ms", far)
+	for i, at := range []time.Time{time.Unix(1, 0), time.Now().Add(100 * 24 * time.Hour)} {
+		r := &kgo.Record{Topic: "early", Timestamp: at, Value: fmt.Appendf(nil, `{"n":%d,"counts":true}`, i)}
+		if err := s.plain.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := p.run()
+	if err == nil || !strings.Contains(out, "error[kafka.sink.refused]") || !strings.Contains(out, "message.timestamp.after.max.ms") {
+		t.Errorf("a record of the future: %v\n%s", err, out)
+	}
+	s.once(t, "late", 0)
+	s.set(t, "late", "message.timestamp.after.max.ms", far)
+	if out, err := p.run(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s.once(t, "late", 2)
+}
+
+func (s *secured) set(t *testing.T, topic, key, value string) {
+	t.Helper()
+	if _, err := s.admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Name: key, Value: &value}}, topic); err != nil {
+		t.Fatal(err)
 	}
 }
 
