@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/kafkaconn"
 	"github.com/wasmill/wasmill/host/source"
 )
 
@@ -108,6 +110,67 @@ func TestGroupIsNeverRead(t *testing.T) {
 	w.want(w.read(s, at, w.latest(s, at, source.Limit{Records: 2})), "in-0@4 v-4", "in-0@5 v-5")
 	again := w.open(func(c *Config) { c.Group, c.Start = "lag", Start{Latest: true} }, "in")
 	w.want(w.read(again, at, w.latest(again, at, source.Limit{Records: 1})), "in-0@4 v-4")
+}
+
+// TestGroupOfAShortJob: a job that ends right after its only batch has its offsets committed, or says why not.
+func TestGroupOfAShortJob(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		w := newWorld(t)
+		w.create("in", 1)
+		w.produce("in", 0, "a", "b")
+		s, err := New(Config{
+			Name: "in", Cluster: kafkaconn.Config{Name: "main", Brokers: w.brokers}, Topics: []string{"in"}, Group: "lag",
+			Clock: func() time.Time { return w.now }, Warn: func(err error) { w.warned = append(w.warned, err) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if refused {
+			w.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.GroupAuthorizationFailed, Count: -1})
+		}
+		if err := s.Release(t.Context(), w.latest(s, checkpoint.Position{}, source.Limit{})); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if refused {
+			if len(w.warned) != 1 {
+				t.Fatalf("warned of %v", w.warned)
+			}
+			wantFault(t, w.warned[0], kafkaconn.CodeDenied, "group lag")
+			continue
+		}
+		got, err := w.admin.FetchOffsets(t.Context(), "lag")
+		if at, ok := got.Lookup("in", 0); err != nil || !ok || at.At != 2 {
+			t.Errorf("committed: %+v, %v, want 2", at, err)
+		}
+	}
+}
+
+// TestClockGoesBack: a clock that is set back a year changes nothing but what is said of the lag.
+func TestClockGoesBack(t *testing.T) {
+	w := newWorld(t)
+	w.create("in", 1)
+	w.produce("in", 0, "a", "b")
+	s := w.open(func(c *Config) { c.Group = "lag" }, "in")
+	at := w.latest(s, checkpoint.Position{}, source.Limit{})
+	if err := s.Release(t.Context(), at); err != nil {
+		t.Fatal(err)
+	}
+	s.commits.wait()
+	w.now = w.now.AddDate(-1, 0, 0)
+	w.produce("in", 0, "c")
+	to := w.latest(s, at, source.Limit{})
+	w.want(w.read(s, at, to), "in-0@2 c")
+	if err := s.Release(t.Context(), to); err != nil {
+		t.Fatal(err)
+	}
+	s.commits.wait()
+	got, err := w.admin.FetchOffsets(t.Context(), "lag")
+	if at, ok := got.Lookup("in", 0); err != nil || !ok || at.At != 3 {
+		t.Errorf("committed: %+v, %v, want 3", at, err)
+	}
 }
 
 func faultOfCommit(e *kerr.Error) kfake.Fault {

@@ -84,22 +84,28 @@ func (st *stream) ahead(pos position) (a ahead, ok bool) {
 
 // share says how much a batch takes of each stream. It reports false when it takes what is not held.
 func (p *prefetcher) share(parts []ahead, limit source.Limit) bool {
-	lags := make([]int64, len(parts))
+	lags, here := make([]int64, len(parts)), make([]int64, len(parts))
 	held := 0
 	for i := range parts {
+		st := p.streams[parts[i].partition]
 		lags[i] = parts[i].lag()
-		held += p.streams[parts[i].partition].weigh(p, parts[i].start, math.MaxInt64, math.MaxInt64).stored
+		here[i] = min(st.next-parts[i].start, lags[i])
+		held += st.weigh(p, parts[i].start, math.MaxInt64, math.MaxInt64).stored
 	}
+	takes := allot(lags, limit.Records)
 	full := held >= p.s.cfg.Memory/fullShare
-	for i, n := range allot(lags, limit.Records) {
-		a := &parts[i]
-		a.take = n
-		if here := p.streams[a.partition].next - a.start; n > here {
-			if !full {
-				return false
-			}
-			a.take = here
+	for i, n := range takes {
+		if n <= here[i] {
+			continue
 		}
+		if !full {
+			return false
+		}
+		takes = allot(here, limit.Records)
+		break
+	}
+	for i, n := range takes {
+		parts[i].take = n
 	}
 	p.fit(parts, limit.Bytes)
 	if full {

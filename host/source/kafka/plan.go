@@ -46,6 +46,9 @@ func (s *Source) Latest(ctx context.Context, from checkpoint.Position, limit sou
 	if err != nil {
 		return checkpoint.Position{}, err
 	}
+	if err := s.pre.follow(parts); err != nil { // the first fetches run while shares are made
+		return checkpoint.Position{}, err
+	}
 	if err := s.share(ctx, parts, limit); err != nil {
 		return checkpoint.Position{}, err
 	}

@@ -112,7 +112,11 @@ func (w *worker) ask() (req *kmsg.FetchRequest, list []asked, done bool) {
 				req.ReplicaID, req.MaxWaitMillis, req.MinBytes, req.MaxBytes = -1, pollWait, 1, int32(max(min(room, most), leastPart))
 				req.SessionEpoch, req.IsolationLevel = -1, p.s.isolation()
 			}
-			req.Topics = appendTo(req.Topics, st, min(req.MaxBytes, int32(p.s.cfg.FetchBytes)))
+			bytes := req.MaxBytes
+			if st.end == none { // all of them are waited for
+				bytes = max(bytes/int32(len(w.streams)), leastPart)
+			}
+			req.Topics = appendTo(req.Topics, st, min(bytes, int32(p.s.cfg.FetchBytes)))
 			st.flying = true
 			list = append(list, asked{st: st, next: st.next, fails: st.fails})
 		}

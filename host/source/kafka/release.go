@@ -21,6 +21,9 @@ const CodeGroup = "kafka.group"
 // commitTimeout bounds one commit of offsets: it is for onlookers and must not hold a batch up.
 const commitTimeout = 5 * time.Second
 
+// closePatience is how long a source that is closed waits for a commit that is under way.
+const closePatience = time.Second
+
 // Release lets go of what was held for the batch, and has the offsets of its end committed to the group, now and then:
 // they are for lag tools, nothing hangs on them and nothing waits for them. The error is that of an earlier commit.
 func (s *Source) Release(ctx context.Context, upTo checkpoint.Position) error {
@@ -45,6 +48,7 @@ func (s *Source) Release(ctx context.Context, upTo checkpoint.Position) error {
 type commits struct {
 	mu     sync.Mutex
 	latest position // not committed yet
+	flying position // of the commit that was begun last
 	err    error    // of the last commit, not told yet
 	cancel context.CancelFunc
 	done   chan struct{} // nil: none is under way
@@ -60,7 +64,7 @@ func (c *commits) offer(s *Source, pos position, now bool) error {
 	if !now || c.done != nil {
 		return err
 	}
-	c.latest = nil
+	c.latest, c.flying = nil, pos
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	c.cancel, c.done = cancel, make(chan struct{})
 	go func() {
@@ -85,21 +89,26 @@ func (c *commits) wait() {
 	}
 }
 
-// close breaks off the commit that is under way, and commits what was released last.
+// close gives the commit that is under way a moment, and commits what was released last and is not committed.
 func (c *commits) close(s *Source) error {
 	c.mu.Lock()
-	cancel := c.cancel
-	busy := c.done != nil
+	cancel, done := c.cancel, c.done
 	c.mu.Unlock()
-	if busy && cancel != nil {
-		cancel()
+	if done != nil {
+		moment, stop := context.WithTimeout(context.Background(), closePatience)
+		defer stop()
+		select {
+		case <-done:
+		case <-moment.Done():
+			cancel()
+			<-done
+		}
 	}
-	c.wait()
 	pos, err := c.latest, c.err
-	c.latest, c.err = nil, nil
-	if busy {
-		err = nil // we have broken it off
+	if pos == nil && err != nil {
+		pos = c.flying
 	}
+	c.latest, c.err = nil, nil
 	if pos == nil {
 		return err
 	}

@@ -142,18 +142,48 @@ func (s *sizes) get(k partition) (float64, bool) {
 	return size, ok
 }
 
-// size is how many bytes an offset of a partition takes, from what was read of it or by a look at its next batch.
+// size is how many bytes an offset of a partition takes, from what was read of it or by a look at its next batch: in
+// memory, where the first fetch brings it, or by a fetch for that alone.
 func (s *Source) size(ctx context.Context, a *ahead) (float64, error) {
 	if size, ok := s.sizes.get(a.partition); ok {
 		return size, nil
 	}
 	p := part{Topic: a.topic, ID: a.id, Partition: a.num, From: a.start, To: a.start + a.take, Epoch: a.end.epoch}
-	if err := s.probe(ctx, &p); err != nil {
+	next := p
+	next.To = p.From + 1
+	switch c, err := s.pre.find(ctx, &next, p.From); {
+	case err != nil:
 		return 0, err
+	case c != nil && s.sample(c, &p) == nil:
+	default:
+		if err := s.probe(ctx, &p); err != nil {
+			return 0, err
+		}
 	}
 	size, ok := s.sizes.get(a.partition)
 	if !ok {
 		return 1, nil // the range holds no batch at all
 	}
 	return size, nil
+}
+
+// sample unpacks the next stored batch of a part that has records, for its size alone.
+func (s *Source) sample(c *chunk, p *part) error {
+	i := c.at(p.From)
+	for i < len(c.spans) && c.spans[i].raw == nil {
+		i++
+	}
+	if i == len(c.spans) {
+		return nil
+	}
+	d := s.pool.Get().(*decoder)
+	defer s.pool.Put(d)
+	d.begin(nil, p.Partition)
+	sp := &c.spans[i]
+	w := window{from: sp.base, to: sp.last + 1, committed: !s.cfg.Uncommitted, maxRecord: s.cfg.MaxRecord, out: nobody{}}
+	if _, err := d.deliver(c, &w); err != nil {
+		return err
+	}
+	s.sizes.add(p.key(), d.unpacked, sp.last-sp.base+1)
+	return nil
 }
