@@ -11,21 +11,27 @@ import (
 
 // passes says in a word what is waited for after an error, or nothing when the job ends with it. What is wrong at the start
 // is more likely a mistake than an outage, so only a job that has run waits for its cluster.
-func (r *running) passes(err error) string {
+func (r *running) passes(err error, b *backOff) string {
 	switch {
-	case err == nil || r.job.Trigger.AvailableNow || errors.Is(err, durable.ErrSync):
+	case err == nil || errors.Is(err, durable.ErrSync):
+		return ""
+	case errors.Is(err, sink.ErrLost) && b.failed < mostRecoveries:
+		return "what was staged is lost"
+	case r.job.Trigger.AvailableNow:
 		return ""
 	case durable.NoSpace(err):
 		return "no space left"
 	case r.opened && fault.IsPassing(err):
 		return "out of reach"
-	case r.opened && errors.Is(err, sink.ErrLost):
-		return "what was staged is lost"
 	}
 	return ""
 }
 
-// backOff is how long to wait before everything is opened anew: the longer the more often it failed in a row.
+// mostRecoveries is how often in a row a job recovers from lost output without a batch coming through.
+const mostRecoveries = 5
+
+// backOff is how long to wait before everything is opened anew: the longer the more often it failed in a row, without a
+// batch in between.
 type backOff struct{ failed int }
 
 const (
@@ -33,11 +39,8 @@ const (
 	mostWait  = 10 * time.Second
 )
 
-// next returns the next wait. progress says that a batch came through since the last one.
-func (b *backOff) next(progress bool) time.Duration {
-	if progress {
-		b.failed = 0
-	}
+// next returns the next wait.
+func (b *backOff) next() time.Duration {
 	wait := min(leastWait<<min(b.failed, 10), mostWait)
 	b.failed++
 	return wait

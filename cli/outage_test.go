@@ -29,14 +29,30 @@ func TestWhatIsWaitedFor(t *testing.T) {
 		"away under availableNow":   {away, true, true, ""},
 		"something to mend":         {fault.New("kafka.auth", "x", errors.New("no"), "y"), true, false, ""},
 		"staged output lost":        {lost, true, false, "what was staged is lost"},
+		"lost under availableNow":   {lost, true, true, "what was staged is lost"},
 		"disk full":                 {full, false, false, "no space left"},
 		"disk full, availableNow":   {full, false, true, ""},
 		"a sync failed for want of": {errors.Join(full, durable.ErrSync), true, false, ""},
 	} {
 		r := &running{job: &job.Job{Trigger: job.Trigger{AvailableNow: c.ends}}, opened: c.opened}
-		if got := r.passes(c.err); got != c.want {
+		if got := r.passes(c.err, &backOff{}); got != c.want {
 			t.Errorf("%s: waits for %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestLostAgainAndAgain: what is lost each time anew is no passing trouble.
+func TestLostAgainAndAgain(t *testing.T) {
+	r := &running{job: &job.Job{}, opened: true}
+	var b backOff
+	for range mostRecoveries {
+		if r.passes(sink.ErrLost, &b) == "" {
+			t.Fatalf("it ends after %d times", b.failed)
+		}
+		b.next()
+	}
+	if what := r.passes(sink.ErrLost, &b); what != "" {
+		t.Errorf("after %d times it waits for %q", b.failed, what)
 	}
 }
 
@@ -44,14 +60,8 @@ func TestBackOff(t *testing.T) {
 	var b backOff
 	want := []time.Duration{200, 400, 800, 1600, 3200, 6400, 10000, 10000}
 	for i, ms := range want {
-		if got := b.next(false); got != ms*time.Millisecond {
+		if got := b.next(); got != ms*time.Millisecond {
 			t.Errorf("wait %d is %s, want %d ms", i, got, ms)
 		}
-	}
-	if got := b.next(true); got != leastWait {
-		t.Errorf("after a batch it waits %s", got)
-	}
-	if got := b.next(false); got != 2*leastWait {
-		t.Errorf("and then %s", got)
 	}
 }

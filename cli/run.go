@@ -173,11 +173,14 @@ func (r *running) run(ctx context.Context, p *pipeline.Program) error {
 	for {
 		sealed := r.sealed.Load()
 		err := r.once(ctx, p)
-		what := r.passes(err)
+		if r.sealed.Load() > sealed {
+			b.failed = 0
+		}
+		what := r.passes(err, &b)
 		if what == "" {
 			return err
 		}
-		wait := b.next(r.sealed.Load() > sealed)
+		wait := b.next()
 		r.status.set(false, what+": "+err.Error())
 		r.log.Error(what+": waiting", errorAttrs(err, "wait", wait)...)
 		if stopped, err := r.wait(ctx, wait); stopped || err != nil {

@@ -242,7 +242,7 @@ func (e *Engine) publishBatch(ctx context.Context, b *batch) error {
 
 func (e *Engine) publishTo(ctx context.Context, t sink.Target, d *checkpoint.Decision, staged sink.Staged) error {
 	if err := t.Publish(ctx, d, staged); err != nil {
-		return fmt.Errorf("target %s: %w", t.ID(), err)
+		return notPublished(t.ID(), err)
 	}
 	e.marks[t.ID()] = checkpoint.PublishedMark{Batch: d.Batch, Digest: d.Digest}
 	return nil

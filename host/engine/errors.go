@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/sink"
 )
 
 // Codes of the engine's faults.
@@ -21,6 +23,7 @@ const (
 	CodeTargetBehind    = "target.behind"
 	CodeTargetDiffers   = "target.digest_differs"
 	CodeUnresolved      = "batch.unresolved"
+	CodeStagedLost      = "target.staged_lost"
 	CodeReplaySource    = "replay.source_changed"    // the source gives other records than it did
 	CodeReplayTransform = "replay.transform_changed" // what ran is not what was decided
 	CodeReplayHost      = "replay.host_changed"      // the same input and revision gave something else
@@ -31,6 +34,14 @@ const (
 	CodeOtherRevision   = "replay.other_revision"
 	CodeTornTailVisible = "checkpoint.torn_tail_published"
 )
+
+// notPublished is a target's error. What was staged and is lost is found again by recovery, and nobody has to mend anything.
+func notPublished(target string, err error) error {
+	if errors.Is(err, sink.ErrLost) {
+		return fault.Passing(CodeStagedLost, "target "+target, err, "start again: the batch is decided, and recovery brings it to the target")
+	}
+	return fmt.Errorf("target %s: %w", target, err)
+}
 
 // letterRefused is the answer to a sink that takes no letter about a record, however short.
 func letterRefused(sinkName string, batch checkpoint.BatchID, lt *letter, misfit error) error {

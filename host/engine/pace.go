@@ -16,7 +16,7 @@ type pace struct {
 
 const (
 	// paceBackToBack is how long a batch of a job that runs back to back should take at most: what comes meanwhile waits for it.
-	paceBackToBack = 500 * time.Millisecond
+	paceBackToBack = 200 * time.Millisecond
 	// paceFirst is the first limit of such a job: how dear a record is shows before much is asked for.
 	paceFirst = 2000
 	// paceLeast is the least a limit comes down to.
