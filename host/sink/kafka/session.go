@@ -226,16 +226,14 @@ func (s *session) watch() {
 		if pause(ctx, settleFirst) != nil {
 			return
 		}
-		for unfinished(ctx, s.cl, s.txn) {
-			wait := time.NewTimer(settleLong)
+		for unfinished(ctx, s.cl, s.txn) && ctx.Err() == nil {
+			wait, stop := context.WithTimeout(ctx, settleLong)
 			select {
 			case <-hurry:
-				wait.Reset(settleShort)
-				<-wait.C
-			case <-wait.C:
-			case <-ctx.Done():
-				return
+				_ = pause(ctx, settleShort) //nolint:errcheck // the loop ends with the context
+			case <-wait.Done():
 			}
+			stop()
 		}
 	})
 }
