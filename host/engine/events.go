@@ -19,7 +19,7 @@ type Events struct {
 	Verified func(batch checkpoint.BatchID, differs error)
 	// Recovered is called for each thing that recovery found to do.
 	Recovered func(Recovery)
-	// Warning is called for what is reported and not fatal.
+	// Warning is called for what is reported and not fatal, also beside a batch.
 	Warning func(op string, err error)
 }
 

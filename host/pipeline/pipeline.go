@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"path"
 	"runtime"
+	"sync"
+	"time"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
@@ -207,6 +209,7 @@ type Pipeline struct {
 	sources map[string]source.Source
 	targets map[string]sink.Target
 	engine  *engine.Engine
+	doubts  sync.WaitGroup
 }
 
 // QueryID is the identity of the job's progress.
@@ -248,13 +251,18 @@ func (pl *Pipeline) open(ctx context.Context) error {
 		Retention: retention(p.Job), Spool: engine.SpoolPolicy(p.Job.Spool), Workers: p.env.Workers, Events: p.env.Events, Revive: pl.revive,
 	})
 	if err == nil {
-		pl.doubt(ctx)
+		pl.doubts.Go(func() { pl.doubt(ctx) })
 	}
 	return err
 }
 
-// doubt reports the settings of clusters that can break what a target promises.
+// doubtTime is how long the settings of clusters are looked at, at most.
+const doubtTime = 5 * time.Second
+
+// doubt reports the settings of clusters that can break what a target promises. The first batch does not wait for it.
 func (pl *Pipeline) doubt(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, doubtTime)
+	defer cancel()
 	events := pl.program.env.Events
 	if events == nil || events.Warning == nil {
 		return
@@ -295,6 +303,7 @@ func (pl *Pipeline) keep(ctx context.Context) error {
 // Close gives up what is open. The checkpoint may be opened again afterwards.
 func (pl *Pipeline) Close() error {
 	var errs []error
+	pl.doubts.Wait()
 	for _, s := range pl.sources {
 		errs = append(errs, s.Close())
 	}
