@@ -138,29 +138,31 @@ func TestMarkerFarBack(t *testing.T) {
 // TestMarkerTopicDeleted loses the marker topic while a job runs: the batch fails, and the next start sees nothing
 // published, which the engine holds against its checkpoint.
 func TestMarkerTopicDeleted(t *testing.T) {
-	c := newFake(t)
-	target := c.target(t, nil, func(cfg *kafka.Config) { cfg.TransactionTimeout = 3 * time.Second })
-	if _, err := target.Open(t.Context(), c.owner()); err != nil {
-		t.Fatal(err)
-	}
-	mustPublish(t, target, 0, record("a", "1"))
-	cl := c.client(t)
-	defer cl.Close()
-	if _, err := kadm.NewClient(cl).DeleteTopic(t.Context(), markerTopic); err != nil {
-		t.Fatal(err)
-	}
-	_, err := stage(t, target, 1, "0000000b", record("a", "2"))
-	wantFault(t, err, kafka.CodeTopic)
-	again := c.target(t, nil, nil)
-	if p, err := again.Inspect(t.Context(), c.owner()); err != nil || p.Batch != checkpoint.NoBatch {
-		t.Fatalf("looking: %+v, %v", p, err)
-	}
-	if p, err := again.Open(t.Context(), c.owner()); err != nil || p.Batch != checkpoint.NoBatch {
-		t.Fatalf("opening: %+v, %v", p, err)
-	}
-	if got := values(c.committed(t, "out")); !slices.Equal(got, []string{"1"}) {
-		t.Fatalf("a reader sees %q", got)
-	}
+	both(t, func(t *testing.T, c *cluster) {
+		if c.fake == nil { // the other tests' marker topic stays
+			c.query = "6f1e9f0d-0000-4000-8000-" + unique
+		}
+		short := func(cfg *kafka.Config) { cfg.TransactionTimeout = 3 * time.Second }
+		target, topic := c.withTopic(t, 2, nil, short)
+		mustPublish(t, target, 0, record("a", "1"))
+		cl := c.client(t)
+		defer cl.Close()
+		if _, err := kadm.NewClient(cl).DeleteTopic(t.Context(), "__wasmill."+c.query); err != nil {
+			t.Fatal(err)
+		}
+		_, err := stage(t, target, 1, "0000000b", record("a", "2"))
+		wantFault(t, err, kafka.CodeTopic)
+		again := c.target(t, nil, func(cfg *kafka.Config) { cfg.Sinks[0].Topic = topic })
+		if p, err := again.Inspect(t.Context(), c.owner()); err != nil || p.Batch != checkpoint.NoBatch {
+			t.Fatalf("looking: %+v, %v", p, err)
+		}
+		if p, err := again.Open(t.Context(), c.owner()); err != nil || p.Batch != checkpoint.NoBatch {
+			t.Fatalf("opening: %+v, %v", p, err)
+		}
+		if got := values(c.committed(t, topic)); !slices.Equal(got, []string{"1"}) {
+			t.Fatalf("a reader sees %q", got)
+		}
+	})
 }
 
 // TestOutputTopics misses topics to publish to.
