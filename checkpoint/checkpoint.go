@@ -12,6 +12,7 @@
 //	revisions/         canonical JSON by sha256; modules/ likewise
 //	retained           the oldest batch that is kept; older files are left-overs
 //	spool/<N>-<attempt>  what a batch puts out to targets that forget what they have staged, until it is published
+//	schemas/<connection>/  what a schema registry said: <id>.json, and the schemas that sinks write by
 //	published          the last batch seen published by each target; a check, not the truth
 //	resolutions/       what a user chose for a target that could not publish
 //	repairs/           what `checkpoint repair` has done
