@@ -245,9 +245,7 @@ func TestGroup(t *testing.T) {
 // released releases a position and returns what has come of the commit.
 func (w *world) released(s *Source, at checkpoint.Position) error {
 	w.t.Helper()
-	if err := s.Release(w.t.Context(), at); err != nil {
-		w.t.Fatal(err)
-	}
+	_ = s.Release(w.t.Context(), at) //nolint:errcheck // the error of an earlier commit
 	s.commits.wait()
 	w.now = w.now.Add(time.Second)
 	return s.Release(w.t.Context(), at)

@@ -43,6 +43,9 @@ func newPrefetcher(s *Source) *prefetcher {
 func (p *prefetcher) close() {
 	p.mu.Lock()
 	p.closed = true
+	for _, st := range p.streams {
+		st.tell()
+	}
 	p.mu.Unlock()
 	p.cancel()
 	p.wg.Wait()

@@ -437,3 +437,32 @@ func TestFetchedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestCloseWakesReaders: a reader that waits for a fetch does not wait for ever.
+func TestCloseWakesReaders(t *testing.T) {
+	w := newWorld(t)
+	w.create("closed", 1)
+	w.produce("closed", 0, "v-0")
+	r := w.streaming(nil, "closed")
+	r.until(1)
+	failed := make(chan error, 1)
+	id := r.s.meta.get("closed").id
+	go func() {
+		detail := fmt.Appendf(nil, `{"topic":"closed","id":%q,"partition":0,"from":1,"to":5,"epoch":-1}`, id)
+		failed <- r.s.Read(context.Background(), source.Split{Name: "closed-0", Detail: detail}, nobody{})
+	}()
+	waits := func() bool {
+		r.s.pre.mu.Lock()
+		defer r.s.pre.mu.Unlock()
+		return r.s.pre.streams[partition{"closed", 0}].demand == 5
+	}
+	for !waits() && len(failed) == 0 {
+		wait(time.Millisecond)
+	}
+	if err := r.s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("a read beyond the end of a log ends well")
+	}
+}
