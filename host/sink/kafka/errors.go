@@ -44,6 +44,9 @@ func isFenced(err error) bool {
 }
 
 func (t *Target) fenced(err error) error {
+	if f := (*fault.Error)(nil); errors.As(err, &f) {
+		return err
+	}
 	return fault.New(CodeFenced, t.place(), fmt.Errorf("another process has taken over %s, or the broker ended its transaction: %w", t.txnID(), err),
 		"see that one process alone runs this checkpoint, and no copy of it, then start again")
 }

@@ -123,10 +123,12 @@ func (t *Target) ready(ctx context.Context) error {
 	if err := t.takeOver(ctx); err != nil {
 		return err
 	}
-	if t.newest.published() != was.published() {
-		return t.conflict(was.Batch+1, fmt.Errorf("batch %d was published meanwhile", t.newest.Batch))
+	if t.newest.published() == was.published() {
+		return nil
 	}
-	return nil
+	t.fencedBy = t.conflict(was.Batch+1, fmt.Errorf("batch %d was the last one published, now it is %d", was.Batch, t.newest.Batch))
+	t.drop(ctx)
+	return t.fencedBy
 }
 
 // failed gives the producer up after an error.

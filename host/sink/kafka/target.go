@@ -26,7 +26,7 @@ type Target struct {
 	query    string
 	base     *kgo.Client // looks, and never produces
 	session  *session    // nil after an error: what was staged is lost, the id must be taken over again
-	fencedBy error       // another owner has it: only Open may take it over
+	fencedBy error       // another owner has it, or the marker is not what it was: only Open may take it over
 	newest   marker      // what is published, as far as this process knows
 	staged   *staged
 	partial  atLeastOnce

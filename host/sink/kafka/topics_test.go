@@ -165,6 +165,35 @@ func TestMarkerTopicDeleted(t *testing.T) {
 	})
 }
 
+// TestMarkerTopicMadeAnew: a marker topic that lost its marker while the job runs is not written to until the target is
+// opened again, when the engine holds it against its checkpoint.
+func TestMarkerTopicMadeAnew(t *testing.T) {
+	c := newFake(t)
+	target := c.opened(t, nil)
+	mustPublish(t, target, 0, record("a", "1"))
+	cl := c.client(t)
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	if _, err := adm.DeleteTopic(t.Context(), markerTopic); err != nil {
+		t.Fatal(err)
+	}
+	policy := "compact"
+	if _, err := adm.CreateTopic(t.Context(), 1, 1, map[string]*string{"cleanup.policy": &policy}, markerTopic); err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []string{kafka.CodeTopic, kafka.CodeConflict, kafka.CodeConflict} {
+		_, err := stage(t, target, 1, "0000000b", record("a", "2"))
+		wantFault(t, err, code)
+	}
+	wantFault(t, target.Publish(t.Context(), decision(1), nil), kafka.CodeConflict)
+	if p, err := target.Open(t.Context(), c.owner()); err != nil || p.Batch != checkpoint.NoBatch {
+		t.Fatalf("opening: %+v, %v", p, err)
+	}
+	if got := values(c.committed(t, "out")); !slices.Equal(got, []string{"1"}) {
+		t.Errorf("a reader sees %q", got)
+	}
+}
+
 // TestOutputTopics misses topics to publish to.
 func TestOutputTopics(t *testing.T) {
 	c := newFake(t)
