@@ -250,6 +250,9 @@ func (l *lazyCodec) get(ctx context.Context, keep bool) (*confluent.Codec, error
 		}
 		return found, err
 	})
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.ErrCode == CodeSchema {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.place, err)
 	}

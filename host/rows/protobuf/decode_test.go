@@ -1,11 +1,14 @@
 package protobuf
 
 import (
+	"encoding/base64"
 	"errors"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
 
 	"github.com/wasmill/wasmill/host/rows/jsonvalue"
 )
@@ -180,6 +183,25 @@ func TestSchemas(t *testing.T) {
 		if _, err := Parse(text, nil); err == nil && text != "" {
 			t.Errorf("%.40q compiles", text)
 		}
+	}
+}
+
+// TestDescriptors: a schema may be a serialised descriptor in base64, as Confluent's client for Python registers it.
+func TestDescriptors(t *testing.T) {
+	b, err := proto.Marshal(protodesc.ToFileDescriptorProto(parsed(t, sample).file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := parsed(t, base64.StdEncoding.EncodeToString(b))
+	m, _, err := s.Named("t.M")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := m.AppendJSON(nil, wire(1, 5)); err != nil || string(got) != `{"i":5,"list":[],"table":{},"nums":{}}` {
+		t.Errorf("%s, %v", got, err)
+	}
+	if _, err := Parse(base64.StdEncoding.EncodeToString(b[:len(b)-3]), nil); err == nil {
+		t.Error("one that is cut compiles")
 	}
 }
 

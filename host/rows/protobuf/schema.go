@@ -26,14 +26,19 @@ package protobuf
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/bufbuild/protocompile"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/wasmill/wasmill/host/rows/jsonvalue"
 )
@@ -67,6 +72,55 @@ type Schema struct {
 	encoders sync.Pool // of *encoder
 }
 
+// resolver finds files. One that is no source but a serialised descriptor in base64 is taken as that: some clients register
+// schemas so, and some registries give them back as they came.
+func resolver(files map[string]string) protocompile.ResolverFunc {
+	return func(path string) (protocompile.SearchResult, error) {
+		text, ok := files[path]
+		if !ok {
+			return protocompile.SearchResult{}, protoregistry.NotFound
+		}
+		if raw, err := base64.StdEncoding.DecodeString(text); err == nil && len(raw) > 0 {
+			d := &descriptorpb.FileDescriptorProto{}
+			if proto.Unmarshal(raw, d) == nil {
+				d.Name = proto.String(path)
+				nameFields(d.MessageType, d.Extension)
+				return protocompile.SearchResult{Proto: d}, nil
+			}
+		}
+		return protocompile.SearchResult{Source: strings.NewReader(text)}, nil
+	}
+}
+
+// nameFields gives fields the JSON names that some serialisers leave out.
+func nameFields(messages []*descriptorpb.DescriptorProto, fields []*descriptorpb.FieldDescriptorProto) {
+	for _, f := range fields {
+		if f.JsonName == nil {
+			f.JsonName = proto.String(camelCase(f.GetName()))
+		}
+	}
+	for _, m := range messages {
+		nameFields(nil, m.Field)
+		nameFields(m.NestedType, m.Extension)
+	}
+}
+
+func camelCase(name string) string {
+	var b []byte
+	up := false
+	for _, c := range []byte(name) {
+		if c == '_' {
+			up = true
+			continue
+		}
+		if up && 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		b, up = append(b, c), false
+	}
+	return string(b)
+}
+
 // Parse compiles a file. imports are the sources that it needs, by the paths of its import statements; Google's well-known
 // files and Confluent's are there.
 func Parse(text string, imports map[string]string) (*Schema, error) {
@@ -84,7 +138,7 @@ func Parse(text string, imports map[string]string) (*Schema, error) {
 	}
 	c := protocompile.Compiler{
 		MaxParallelism: 1,
-		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{Accessor: protocompile.SourceAccessorFromMap(files)}),
+		Resolver:       protocompile.WithStandardImports(resolver(files)),
 	}
 	out, err := c.Compile(context.Background(), mainFile)
 	if err != nil {
