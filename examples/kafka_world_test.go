@@ -27,7 +27,6 @@ type world struct {
 	blows   map[string]int // kills and cuts by kind
 	rungs   map[string]int // of all recoveries
 	exits   map[string]int // by code, of processes that ended by themselves
-	fatal   []string       // codes that no process may end with
 }
 
 // kafkaJob is what job files are made of.
