@@ -147,6 +147,7 @@ func (e *Env) run(c *ucli.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, program.Close(context.WithoutCancel(ctx))) }()
+	debug.FreeOSMemory() // reading and rewriting modules takes more than running them
 	return r.run(ctx, program)
 }
 
