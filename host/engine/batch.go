@@ -227,6 +227,7 @@ func (e *Engine) carry(ctx context.Context, before, d *checkpoint.Decision) erro
 
 // publishBatch makes the batch visible, what may come twice last.
 func (e *Engine) publishBatch(ctx context.Context, b *batch) error {
+	repeats := false
 	for _, t := range e.inOrder(mayRepeat) {
 		o := b.decision.Targets[t.ID()]
 		if o.Last != b.decision.Batch {
@@ -235,8 +236,11 @@ func (e *Engine) publishBatch(ctx context.Context, b *batch) error {
 		if err := e.publishTo(ctx, t, b.decision, b.staged[t.ID()]); err != nil {
 			return err
 		}
+		repeats = repeats || mayRepeat(t.Traits())
 	}
-	e.note(ctx)
+	if repeats || e.cfg.Clock.Now().Sub(e.noted) >= noteEvery {
+		e.note(ctx)
+	}
 	return nil
 }
 
@@ -248,8 +252,13 @@ func (e *Engine) publishTo(ctx context.Context, t sink.Target, d *checkpoint.Dec
 	return nil
 }
 
-// note writes down what is published, once a batch: a check for people and for recovery, not the truth.
+// noteEvery is how often it is noted what is published, where that only serves people and checks. Only for what may come
+// twice the note says whether it has come.
+const noteEvery = time.Second
+
+// note writes down what is published: a check for people and for recovery, not the truth.
 func (e *Engine) note(ctx context.Context) {
+	e.noted = e.cfg.Clock.Now()
 	e.cfg.Events.warning("note what is published", e.cfg.Log.NotePublished(ctx, e.marks))
 }
 

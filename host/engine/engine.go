@@ -89,6 +89,7 @@ type Engine struct {
 	plan    *checkpoint.Plan     // of the last batch, nil before the first
 	last    *checkpoint.Decision // of the last sealed batch, nil before the first
 	marks   map[string]checkpoint.PublishedMark
+	noted   time.Time                 // when marks were written down
 	pubs    map[string]sink.Published // what the targets had published when they were opened
 }
 

@@ -37,6 +37,11 @@ func (e *Engine) Run(ctx context.Context, stop <-chan struct{}) error {
 			}
 		}
 	}
+	defer func() {
+		if !e.noted.IsZero() {
+			e.note(context.WithoutCancel(ctx))
+		}
+	}()
 	wait, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
