@@ -89,13 +89,9 @@ func (s systemClock) Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// collectAt is the garbage collector's percentage unless GOGC says otherwise: a batch lives in memory, and a third as much
-// again for garbage costs nothing that could be measured.
-const collectAt = 30
-
 func (e *Env) run(c *ucli.Context) (err error) {
 	if e.getenv("GOGC") == "" {
-		defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
+		defer collectLater()()
 	}
 	file, err := jobFileOf(c)
 	if err != nil {
