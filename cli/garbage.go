@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// collectAt is the garbage collector's percentage: a batch lives in memory, and a third as much again for garbage costs
+	// collectAt is the garbage collector's percentage: a batch lives in memory, and a quarter as much again for garbage costs
 	// nothing that could be measured.
-	collectAt = 30
+	collectAt = 25
 	// ballast is memory that is never touched, so that it takes none, and that the collector counts: without it a job of small
 	// batches, which holds little, would collect every few batches and be a third slower for it.
-	ballast = 32 << 20
+	ballast = 16 << 20
 )
 
 // collectLater sets the collector up for a job that runs. What it returns puts it back.
