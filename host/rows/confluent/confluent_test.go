@@ -42,10 +42,14 @@ func (s *shelf) ByGUID(ctx context.Context, guid string) (*Schema, error) {
 
 func newShelf() *shelf {
 	list := []*Schema{
-		{ID: 1, Format: Avro, Text: `{"type":"record","name":"A","fields":[{"name":"n","type":"long"},{"name":"b","type":"p.B"}]}`,
-			References: []Reference{{Name: "p.B", Text: `{"type":"enum","name":"p.B","symbols":["X"]}`}}},
-		{ID: 2, Format: Protobuf, Text: `syntax = "proto3"; import "b.proto"; message A { message In { uint64 v = 1; } } message C { B b = 1; }`,
-			References: []Reference{{Name: "b.proto", Text: `syntax = "proto3"; message B { int32 x = 1; }`}}},
+		{
+			ID: 1, Format: Avro, Text: `{"type":"record","name":"A","fields":[{"name":"n","type":"long"},{"name":"b","type":"p.B"}]}`,
+			References: []Reference{{Name: "p.B", Text: `{"type":"enum","name":"p.B","symbols":["X"]}`}},
+		},
+		{
+			ID: 2, Format: Protobuf, Text: `syntax = "proto3"; import "b.proto"; message A { message In { uint64 v = 1; } } message C { B b = 1; }`,
+			References: []Reference{{Name: "b.proto", Text: `syntax = "proto3"; message B { int32 x = 1; }`}},
+		},
 		{ID: 3, Format: JSONSchema, Text: `{"type":"object"}`},
 		{ID: 4, Format: Avro, Text: `{"type":`},
 		{ID: 5, Format: Protobuf, Text: `message {`},
