@@ -122,7 +122,7 @@ func (c *Config) Check() error {
 		}
 	}
 	if c.TLS != nil {
-		if _, err := c.TLS.config(); err != nil {
+		if _, err := c.TLS.Config(); err != nil {
 			return configFault(c.Name, "tls: "+err.Error())
 		}
 	}

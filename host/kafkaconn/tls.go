@@ -3,44 +3,14 @@ package kafkaconn
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net"
+
+	"github.com/wasmill/wasmill/host/clienttls"
 )
 
-// TLS says how the connections are encrypted. Certificates and keys are PEM texts, so that `${file:..}` brings them in.
-type TLS struct {
-	// CA are the certificates that the brokers' are checked with; "" means the system's.
-	CA string `json:"ca,omitempty"`
-	// Cert and Key are this client's, when the brokers ask for one.
-	Cert string `json:"cert,omitempty"`
-	Key  string `json:"key,omitempty"`
-	// ServerName is the name in the brokers' certificate; "" means the host that is dialled.
-	ServerName string `json:"serverName,omitempty"`
-	// Insecure takes any certificate.
-	Insecure bool `json:"insecureSkipVerify,omitempty"`
-}
-
-func (t *TLS) config() (*tls.Config, error) {
-	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.Insecure}
-	if t.CA != "" {
-		out.RootCAs = x509.NewCertPool()
-		if !out.RootCAs.AppendCertsFromPEM([]byte(t.CA)) {
-			return nil, errors.New("ca holds no certificate in PEM form")
-		}
-	}
-	if (t.Cert == "") != (t.Key == "") {
-		return nil, errors.New("cert and key belong together")
-	}
-	if t.Cert != "" {
-		pair, err := tls.X509KeyPair([]byte(t.Cert), []byte(t.Key))
-		if err != nil {
-			return nil, err
-		}
-		out.Certificates = []tls.Certificate{pair}
-	}
-	return out, nil
-}
+// TLS says how the connections are encrypted.
+type TLS = clienttls.Settings
 
 // handshakeError tells a failed handshake from a failed dial.
 type handshakeError struct{ err error }
@@ -57,7 +27,7 @@ func (c *Config) dialer(r *reach) (func(context.Context, string, string) (net.Co
 	var conf *tls.Config
 	if c.TLS != nil {
 		var err error
-		if conf, err = c.TLS.config(); err != nil {
+		if conf, err = c.TLS.Config(); err != nil {
 			return nil, err
 		}
 	}

@@ -42,7 +42,7 @@ func NewClient(cfg Config) (*Client, error) {
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second,
 	}
 	if cfg.TLS != nil {
-		conf, err := cfg.TLS.config()
+		conf, err := cfg.TLS.Config()
 		if err != nil {
 			return nil, configFault(cfg.Name, "tls: "+err.Error())
 		}

@@ -2,8 +2,6 @@ package registry
 
 import (
 	"bytes"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/wasmill/wasmill/host/clienttls"
 	"github.com/wasmill/wasmill/host/fault"
 )
 
@@ -39,18 +38,8 @@ type Auth struct {
 	Token    string `json:"token,omitempty"`
 }
 
-// TLS says how https is spoken. Certificates and keys are PEM texts, so that `${file:..}` brings them in.
-type TLS struct {
-	// CA are the certificates that the registry's are checked with; "" means the system's.
-	CA string `json:"ca,omitempty"`
-	// Cert and Key are this client's.
-	Cert string `json:"cert,omitempty"`
-	Key  string `json:"key,omitempty"`
-	// ServerName is the name in the registry's certificate; "" means the host of the URL.
-	ServerName string `json:"serverName,omitempty"`
-	// Insecure takes any certificate.
-	Insecure bool `json:"insecureSkipVerify,omitempty"`
-}
+// TLS says how the connections are encrypted.
+type TLS = clienttls.Settings
 
 // Duration is a time.Duration that is text such as "5s" in JSON.
 type Duration time.Duration
@@ -105,32 +94,11 @@ func (c *Config) Check() error {
 		return configFault(c.Name, "auth: give a username with its password, or a token")
 	}
 	if c.TLS != nil {
-		if _, err := c.TLS.config(); err != nil {
+		if _, err := c.TLS.Config(); err != nil {
 			return configFault(c.Name, "tls: "+err.Error())
 		}
 	}
 	return nil
-}
-
-func (t *TLS) config() (*tls.Config, error) {
-	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.Insecure}
-	if t.CA != "" {
-		out.RootCAs = x509.NewCertPool()
-		if !out.RootCAs.AppendCertsFromPEM([]byte(t.CA)) {
-			return nil, errors.New("ca holds no certificate in PEM form")
-		}
-	}
-	if (t.Cert == "") != (t.Key == "") {
-		return nil, errors.New("cert and key belong together")
-	}
-	if t.Cert != "" {
-		pair, err := tls.X509KeyPair([]byte(t.Cert), []byte(t.Key))
-		if err != nil {
-			return nil, err
-		}
-		out.Certificates = []tls.Certificate{pair}
-	}
-	return out, nil
 }
 
 func configFault(name, what string) error {

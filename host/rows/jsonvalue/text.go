@@ -18,6 +18,11 @@ func AppendString(dst, text []byte) (out []byte, ok bool) {
 	if !utf8.Valid(text) {
 		return dst, false
 	}
+	return AppendText(dst, text), true
+}
+
+// AppendText appends a JSON string. Bytes that are not UTF-8 pass through, for those who find that out later.
+func AppendText(dst, text []byte) []byte {
 	dst = append(dst, '"')
 	from := 0
 	for i, c := range text {
@@ -39,7 +44,7 @@ func AppendString(dst, text []byte) (out []byte, ok bool) {
 			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 		}
 	}
-	return append(append(dst, text[from:]...), '"'), true
+	return append(append(dst, text[from:]...), '"')
 }
 
 // AppendBytes appends bytes as a JSON string of base64.
@@ -82,17 +87,17 @@ func AppendDecimal(dst, digits []byte, scale int) []byte {
 				x = x<<8 | int64(c)
 			}
 		}
-		return appendPoint(dst, strconv.AppendInt(text[:0], x, 10), scale)
+		return AppendPoint(dst, strconv.AppendInt(text[:0], x, 10), scale)
 	}
 	n := new(big.Int).SetBytes(digits)
 	if digits[0] >= 0x80 {
 		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(digits))))
 	}
-	return appendPoint(dst, n.Append(text[:0], 10), scale)
+	return AppendPoint(dst, n.Append(text[:0], 10), scale)
 }
 
-// appendPoint sets the point into the digits of an integer.
-func appendPoint(dst, digits []byte, scale int) []byte {
+// AppendPoint sets the point into the digits of an integer.
+func AppendPoint(dst, digits []byte, scale int) []byte {
 	if digits[0] == '-' {
 		dst = append(dst, '-')
 		digits = digits[1:]

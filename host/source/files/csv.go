@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/rows/jsonvalue"
 	"github.com/wasmill/wasmill/host/source"
 )
 
@@ -225,7 +226,7 @@ func (s *Source) csvHead(ctx context.Context, p *part, rows *csvRows) (h *csvHea
 		if i == 0 {
 			key[0] = '{'
 		}
-		h.keys = append(h.keys, append(appendString(key, []byte(name)), ':'))
+		h.keys = append(h.keys, append(jsonvalue.AppendText(key, []byte(name)), ':'))
 	}
 	return h, nil
 }
@@ -276,7 +277,7 @@ func (h *csvHead) object(dst, row []byte) (out []byte, reason string) {
 		if null {
 			dst = append(dst, "null"...)
 		} else {
-			dst = appendString(dst, field)
+			dst = jsonvalue.AppendText(dst, field)
 		}
 		return len(dst) <= h.bound
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
+	"github.com/wasmill/wasmill/host/rows/jsonvalue"
 )
 
 // Limits of a Parquet schema: they bound what a hostile file makes of it.
@@ -78,7 +79,7 @@ func (b *treeBuilder) node(depth, def, rep int) (*schemaNode, error) {
 	}
 	e := &b.rest[0]
 	b.rest = b.rest[1:]
-	n := &schemaNode{name: e.Name, key: append(appendString(nil, []byte(e.Name)), ':'), first: b.columns}
+	n := &schemaNode{name: e.Name, key: append(jsonvalue.AppendText(nil, []byte(e.Name)), ':'), first: b.columns}
 	if depth > 0 && e.RepetitionType.Valid {
 		n.optional = e.RepetitionType.V == format.Optional
 		n.repeated = e.RepetitionType.V == format.Repeated

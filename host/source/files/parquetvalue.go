@@ -12,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
+	"github.com/wasmill/wasmill/host/rows/jsonvalue"
 )
 
 // converter writes one value of a column as JSON. reason says why there is no such text.
@@ -95,7 +96,7 @@ func textConverter(e *format.SchemaElement) converter {
 		return converter{append: physicalValue}
 	}
 	return converter{text: true, append: func(dst []byte, v parquet.Value) ([]byte, string) {
-		return appendString(dst, v.ByteArray()), ""
+		return jsonvalue.AppendText(dst, v.ByteArray()), ""
 	}}
 }
 
@@ -111,9 +112,9 @@ func physicalValue(dst []byte, v parquet.Value) ([]byte, string) {
 	case parquet.Int96:
 		return int96Value(dst, v.Int96())
 	case parquet.Float:
-		return appendFloat(dst, float64(v.Float()), 32), ""
+		return jsonvalue.AppendFloat(dst, float64(v.Float()), 32), ""
 	case parquet.Double:
-		return appendFloat(dst, v.Double(), 64), ""
+		return jsonvalue.AppendFloat(dst, v.Double(), 64), ""
 	case parquet.ByteArray, parquet.FixedLenByteArray:
 		dst = base64.StdEncoding.AppendEncode(append(dst, '"'), v.ByteArray())
 		return append(dst, '"'), ""
@@ -213,7 +214,7 @@ func float16Value(dst []byte, v parquet.Value) ([]byte, string) {
 	if h>>15 == 1 {
 		f = -f
 	}
-	return appendFloat(dst, f, 32), ""
+	return jsonvalue.AppendFloat(dst, f, 32), ""
 }
 
 func decimalConverter(scale int32) converter {
@@ -233,7 +234,7 @@ func decimalConverter(scale int32) converter {
 		default:
 			return physicalValue(dst, v)
 		}
-		return appendDecimal(dst, digits, int(scale)), ""
+		return jsonvalue.AppendPoint(dst, digits, int(scale)), ""
 	}}
 }
 
@@ -244,25 +245,4 @@ func bigEndian(b []byte) *big.Int {
 		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
 	}
 	return n
-}
-
-// appendDecimal sets the point into the digits of an integer.
-func appendDecimal(dst, digits []byte, scale int) []byte {
-	if digits[0] == '-' {
-		dst = append(dst, '-')
-		digits = digits[1:]
-	}
-	if scale == 0 {
-		return append(dst, digits...)
-	}
-	whole := len(digits) - scale
-	if whole <= 0 {
-		dst = append(dst, '0', '.')
-		for range -whole {
-			dst = append(dst, '0')
-		}
-		return append(dst, digits...)
-	}
-	dst = append(dst, digits[:whole]...)
-	return append(append(dst, '.'), digits[whole:]...)
 }
