@@ -44,7 +44,7 @@ func (e *Engine) standing(ctx context.Context, d *checkpoint.Decision, target st
 const (
 	beginAnew    = "go on from here into new places: `wasmill checkpoint fork --to DIR`, then DIR under `checkpoint` in the job file and a new directory for each sink"
 	wayOutAhead  = "put the checkpoint back that belongs to this output; or " + beginAnew
-	wayOutBehind = "put the output back where it was, or its path in the job file; or " + beginAnew
+	wayOutBehind = "put the output back where it was (a topic with its marker topic), or its path in the job file; or " + beginAnew
 	wayOutOther  = "put the checkpoint and the output back that belong together; or " + beginAnew
 )
 

@@ -82,17 +82,25 @@ func (t *Target) sendFault(err error, age time.Duration) error {
 // expiry is from what age on a transaction that is refused counts as ended by its timeout.
 func (t *Target) expiry() time.Duration { return t.cfg.TransactionTimeout / 2 }
 
+func isUnknownTopic(err error) bool {
+	return errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.InvalidTopicException)
+}
+
 // dataFault puts into words what a broker says about records, or hands the error to the connection.
 func (t *Target) dataFault(err error) error {
 	place, topic := t.place(), ""
-	if at := (*placeError)(nil); errors.As(err, &at) {
+	at := (*placeError)(nil)
+	if errors.As(err, &at) {
 		topic = "topic " + at.topic
 		place += ", " + topic
+		err = at.within(err)
 	}
 	switch {
 	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge):
 		return fault.New(CodeTooLarge, place, err, "raise max.message.bytes of the topic, or lower `maxMessage` of the sink so that such records are set aside")
-	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.InvalidTopicException):
+	case isUnknownTopic(err) && at != nil && at.topic == t.markerTopic():
+		return fault.New(CodeMarkerTopic, place, fmt.Errorf("the marker topic, which says what is published, is gone or was made anew: %w", err), wayOutFork)
+	case isUnknownTopic(err):
 		return fault.New(CodeTopic, place, err, "create the topic; if it was deleted and made anew while the job ran, start the job again")
 	case errors.Is(err, kerr.InvalidTimestamp):
 		return fault.New(CodeRefused, place, err, "the topic's message.timestamp.before.max.ms or message.timestamp.after.max.ms does not take the event time: raise it")

@@ -40,6 +40,30 @@ func (e *placeError) Error() string {
 
 func (e *placeError) Unwrap() error { return e.err }
 
+// within is an error for a place that names the topic already: without the topic where it says nothing else.
+func (e *placeError) within(err error) error {
+	if a := (*again)(nil); errors.As(err, &a) && err == error(a) {
+		err = a.err
+	}
+	if err != error(e) {
+		return err
+	}
+	return &partitionError{e}
+}
+
+// partitionError is a placeError without its topic.
+type partitionError struct{ at *placeError }
+
+func (e *partitionError) Error() string {
+	s := fmt.Sprintf("partition %d: %s", e.at.partition, e.at.err)
+	if e.at.text != "" {
+		s += ": " + e.at.text
+	}
+	return s
+}
+
+func (e *partitionError) Unwrap() error { return e.at.err }
+
 // again is an error after which the same batches are sent once more.
 type again struct{ err error }
 

@@ -151,7 +151,7 @@ func TestMarkerTopicDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := stage(t, target, 1, "0000000b", record("a", "2"))
-		wantFault(t, err, kafka.CodeTopic)
+		wantFault(t, err, kafka.CodeMarkerTopic)
 		again := c.target(t, nil, func(cfg *kafka.Config) { cfg.Sinks[0].Topic = topic })
 		if p, err := again.Inspect(t.Context(), c.owner()); err != nil || p.Batch != checkpoint.NoBatch {
 			t.Fatalf("looking: %+v, %v", p, err)
@@ -181,7 +181,7 @@ func TestMarkerTopicMadeAnew(t *testing.T) {
 	if _, err := adm.CreateTopic(t.Context(), 1, 1, map[string]*string{"cleanup.policy": &policy}, markerTopic); err != nil {
 		t.Fatal(err)
 	}
-	for _, code := range []string{kafka.CodeTopic, kafka.CodeConflict, kafka.CodeConflict} {
+	for _, code := range []string{kafka.CodeMarkerTopic, kafka.CodeConflict, kafka.CodeConflict} {
 		_, err := stage(t, target, 1, "0000000b", record("a", "2"))
 		wantFault(t, err, code)
 	}
