@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/fault"
@@ -24,7 +25,8 @@ func TestRequireCompiler(t *testing.T) {
 
 // TestReadyz asks a job for its health in each of its states.
 func TestReadyz(t *testing.T) {
-	s := newStatus("interpreter")
+	now := time.Unix(1_700_000_000, 0)
+	s := newStatus("interpreter", func() time.Time { return now })
 	get := func(query string) (int, string) {
 		w := httptest.NewRecorder()
 		s.readyz(w, httptest.NewRequest("GET", "/readyz"+query, nil))
@@ -42,6 +44,17 @@ func TestReadyz(t *testing.T) {
 	if _, text := get("?verbose=1"); !strings.Contains(text, "step=between steps\n") {
 		t.Errorf("%q", text)
 	}
+	s.step(engine.StepRun, false)
+	now = now.Add(time.Hour)
+	if code, text := get(""); code != 200 {
+		t.Errorf("a long run: %d %q", code, text)
+	}
+	s.step(engine.StepPlan, false)
+	now = now.Add(longStep + time.Second)
+	if code, text := get(""); code != 503 || text != "step plan has been under way for 11s\n" {
+		t.Errorf("a source that does not answer: %d %q", code, text)
+	}
+	s.step(engine.StepPlan, true)
 	s.set(false, "no space left")
 	if code, text := get(""); code != 503 || text != "no space left\n" {
 		t.Errorf("%d %q", code, text)

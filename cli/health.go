@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,10 +42,17 @@ type status struct {
 	ready  bool
 	reason string
 	kind   string
-	doing  string
+	now    func() time.Time
+	doing  engine.Step // "" between steps
+	since  time.Time
 }
 
-func newStatus(kind string) *status { return &status{kind: kind, reason: "starting"} }
+// longStep is how long a step that waits for others may take before the job counts as not ready.
+const longStep = 10 * time.Second
+
+func newStatus(kind string, now func() time.Time) *status {
+	return &status{kind: kind, now: now, reason: "starting"}
+}
 
 func (s *status) set(ready bool, reason string) {
 	s.mu.Lock()
@@ -55,23 +63,36 @@ func (s *status) set(ready bool, reason string) {
 func (s *status) step(st engine.Step, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.doing = string(st)
+	s.doing, s.since = st, s.now()
 	if done {
-		s.doing = "between steps"
+		s.doing = ""
 	}
+}
+
+// standing is whether the job is ready, and why or why not. A step that waits for a source or a target and does not come to
+// an end is an outage; how long a batch runs is its own affair.
+func (s *status) standing() (ready bool, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if took := s.now().Sub(s.since); s.ready && s.doing != "" && s.doing != engine.StepRun && took > longStep {
+		return false, fmt.Sprintf("step %s has been under way for %s", s.doing, took.Truncate(time.Second))
+	}
+	return s.ready, s.reason
 }
 
 // readyz answers 200 when the job runs and 503 with the reason when it does not; ?verbose lists what is known.
 func (s *status) readyz(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	ready, reason := s.standing()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if !s.ready {
+	if !ready {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	fmt.Fprintln(w, s.reason)
+	fmt.Fprintln(w, reason)
 	if r.URL.Query().Has("verbose") {
-		fmt.Fprintf(w, "engine=%s\nstep=%s\nversion=%s\n", s.kind, s.doing, buildVersions().Version)
+		s.mu.Lock()
+		doing := cmp.Or(string(s.doing), "between steps")
+		s.mu.Unlock()
+		fmt.Fprintf(w, "engine=%s\nstep=%s\nversion=%s\n", s.kind, doing, buildVersions().Version)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestMetrics(t *testing.T) {
 	m.verify(errors.New("they differ"))
 	m.recovered(engine.Recovery{Rung: "done"})
 	m.warning()
-	s, err := listen(t.Context(), "127.0.0.1:0", m, newStatus("compiler"))
+	s, err := listen(t.Context(), "127.0.0.1:0", m, newStatus("compiler", time.Now))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,16 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"path"
+	"sync"
 	"time"
 
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/pipeline"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
@@ -57,4 +62,57 @@ func errorAttrs(err error, more ...any) []any {
 		attrs = append(attrs, "code", c.Code(), "hint", c.Hint())
 	}
 	return append(attrs, more...)
+}
+
+// openGrace is how long a job that is to end may still be opened: recovery may be about to bring a batch to its end.
+const openGrace = 5 * time.Second
+
+// open opens the pipeline; done is called when it is closed. Both are nil when the job was told to end meanwhile and what it
+// needs is away.
+func (r *running) open(ctx context.Context, p *pipeline.Program) (pl *pipeline.Pipeline, done func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	opened := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		select {
+		case <-opened:
+			return
+		case <-r.stop:
+		}
+		grace := time.NewTimer(openGrace)
+		defer grace.Stop()
+		select {
+		case <-opened:
+		case <-grace.C:
+			cancel()
+		}
+	})
+	pl, err = p.Open(ctx)
+	close(opened)
+	watcher.Wait()
+	if err == nil {
+		return pl, cancel, nil
+	}
+	defer cancel()
+	if ctx.Err() != nil && isClosed(r.stop) {
+		r.log.Warn("stopped while opening: the next start recovers", "error", err)
+		return nil, nil, nil
+	}
+	return nil, nil, err
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// hasRun tells that the job's checkpoint holds progress: what is wrong at a start is then more likely an outage than a
+// mistake in the job file.
+func (e *Env) hasRun(j *job.Job) bool {
+	entries, err := e.Files.List(path.Join(j.Checkpoint, "commits"))
+	return err == nil && len(entries) > 0
 }

@@ -71,7 +71,8 @@ type planSource struct {
 	To      json.RawMessage `json:"to"`
 	Parts   *int64          `json:"parts,omitempty"`
 	Records *int64          `json:"records,omitempty"`
-	Lines   *int64          `json:"lines,omitempty"` // in place of records: blank ones count
+	Lines   *int64          `json:"lines,omitempty"`   // in place of records: blank ones count
+	Offsets *int64          `json:"offsets,omitempty"` // in place of records: not each holds one
 	Bytes   *int64          `json:"bytes,omitempty"`
 }
 
@@ -141,6 +142,9 @@ func showPlan(job, dir string, v *pipeline.Preview) *planShown {
 			src.Parts, src.Records, src.Bytes = &u.Extent.Parts, &u.Extent.Records, &u.Extent.Bytes
 			if u.Extent.Lines {
 				src.Records, src.Lines = nil, src.Records
+			}
+			if u.Extent.Offsets {
+				src.Records, src.Offsets = nil, src.Records
 			}
 		}
 		s.Next.Sources = append(s.Next.Sources, src)
@@ -234,9 +238,12 @@ func (s *planSource) amount() string {
 	if *s.Parts > 0 {
 		parts = append(parts, plural(*s.Parts, "file"))
 	}
-	if s.Lines != nil {
+	switch {
+	case s.Lines != nil:
 		parts = append(parts, plural(*s.Lines, "line"))
-	} else {
+	case s.Offsets != nil:
+		parts = append(parts, plural(*s.Offsets, "offset"))
+	default:
 		parts = append(parts, plural(*s.Records, "record"))
 	}
 	if *s.Bytes > 0 {

@@ -119,7 +119,7 @@ func (e *Env) run(c *ucli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r := &running{env: e, job: j, log: log, stop: stop, kind: eng.Kind(), verifies: share > 0}
+	r := &running{env: e, job: j, log: log, stop: stop, kind: eng.Kind(), verifies: share > 0, opened: e.hasRun(j)}
 	if err := r.watch(ctx, c); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ type running struct {
 	status   *status
 	metrics  *metrics
 	server   *server
-	opened   bool         // it has run
+	opened   bool         // it has run, now or before
 	sealed   atomic.Int64 // batches
 }
 
@@ -201,10 +201,11 @@ func (r *running) wait(ctx context.Context, d time.Duration) (stopped bool, err 
 }
 
 func (r *running) once(ctx context.Context, p *pipeline.Program) (err error) {
-	pl, err := p.Open(ctx)
-	if err != nil {
+	pl, done, err := r.open(ctx, p)
+	if err != nil || pl == nil {
 		return err
 	}
+	defer done()
 	r.opened = true
 	defer func() { err = errors.Join(err, pl.Close()) }()
 	r.status.set(true, "running")

@@ -13,7 +13,7 @@ import (
 // watch starts what shows the job's progress: a line or JSON, metrics and health.
 func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 	e := r.env
-	r.status = newStatus(r.kind)
+	r.status = newStatus(r.kind, e.Now)
 	r.metrics = newMetrics(r.job, r.kind)
 	switch how := c.String("progress"); how {
 	case progressNone:

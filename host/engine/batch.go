@@ -105,7 +105,7 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 	if e.last != nil {
 		p.WatermarkMS = max(p.WatermarkMS, e.last.NextWatermarkMS)
 	}
-	ends, news, err := e.ends(ctx, e.plan)
+	ends, news, err := e.ask(ctx)
 	if err != nil {
 		return err
 	}
@@ -118,6 +118,18 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 	}
 	b.plan, b.prev, b.before = p, e.plan, e.last
 	return nil
+}
+
+// ask asks the sources how far they can go, unless the job is to stop: nothing is planned yet, so nothing is to be finished.
+func (e *Engine) ask(ctx context.Context) (ends []checkpoint.SourcePosition, news bool, err error) {
+	if e.asking == nil {
+		return e.ends(ctx, e.plan)
+	}
+	ends, news, err = e.ends(e.asking, e.plan)
+	if err != nil && e.asking.Err() != nil && ctx.Err() == nil {
+		err = errStopped
+	}
+	return ends, news, err
 }
 
 // ends asks each source how far a batch after prev can read.

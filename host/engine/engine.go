@@ -86,11 +86,14 @@ type Engine struct {
 	other   *runner // that verifies; nil when nothing is verified
 	targets []sink.Target
 	pace    pace
-	plan    *checkpoint.Plan     // of the last batch, nil before the first
-	last    *checkpoint.Decision // of the last sealed batch, nil before the first
-	marks   map[string]checkpoint.PublishedMark
-	noted   time.Time                 // when marks were written down
-	pubs    map[string]sink.Published // what the targets had published when they were opened
+	// asking ends when the job is to stop: sources are asked for what there is under it, as nothing is planned yet. nil: they
+	// are asked under the batch's own context.
+	asking context.Context
+	plan   *checkpoint.Plan     // of the last batch, nil before the first
+	last   *checkpoint.Decision // of the last sealed batch, nil before the first
+	marks  map[string]checkpoint.PublishedMark
+	noted  time.Time                 // when marks were written down
+	pubs   map[string]sink.Published // what the targets had published when they were opened
 }
 
 // Open takes the targets over and brings the last batch to its end, if it was left half-way. After an error the Engine is
@@ -163,5 +166,8 @@ func (e *Engine) outputFor(t sink.Target, o *outcome, p *checkpoint.Plan, attemp
 	return out, ok
 }
 
-// errNothing says that there is nothing to plan.
-var errNothing = errors.New("nothing new")
+// errNothing says that there is nothing to plan, errStopped that the job is to stop before there is.
+var (
+	errNothing = errors.New("nothing new")
+	errStopped = errors.New("stopped before anything was planned")
+)

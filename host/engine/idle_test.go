@@ -119,3 +119,28 @@ func idleEngine(sources ...source.Source) *Engine {
 	}
 	return &Engine{cfg: Config{Graph: g, Clock: bubbleClock{}, NewAttempt: func() string { return "" }}}
 }
+
+// silent is a source that does not answer until nobody asks any more.
+type silent struct{ quiet }
+
+func (s *silent) Latest(ctx context.Context, _ checkpoint.Position, _ source.Limit) (checkpoint.Position, error) {
+	s.asked++
+	<-ctx.Done()
+	return checkpoint.Position{}, ctx.Err()
+}
+
+// TestStopWhileAsking: a job whose source does not answer ends at once when it is told to, and well: nothing was planned.
+func TestStopWhileAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &silent{}
+		e := idleEngine(s)
+		stop, done := make(chan struct{}), make(chan error, 1)
+		go func() { done <- e.Run(t.Context(), stop) }()
+		synctest.Wait()
+		at := time.Now()
+		close(stop)
+		if err := <-done; err != nil || s.asked != 1 || time.Since(at) > 0 {
+			t.Errorf("ended after %s with %v, asked %d times", time.Since(at), err, s.asked)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -51,6 +52,8 @@ func (e *Engine) Run(ctx context.Context, stop <-chan struct{}) error {
 		case <-wait.Done():
 		}
 	}()
+	e.asking = wait
+	defer func() { e.asking = nil }()
 	news := e.news()
 	for {
 		select {
@@ -60,6 +63,9 @@ func (e *Engine) Run(ctx context.Context, stop <-chan struct{}) error {
 		}
 		started := e.cfg.Clock.Now()
 		ran, err := e.Batch(ctx)
+		if errors.Is(err, errStopped) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}

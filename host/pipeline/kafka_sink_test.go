@@ -70,7 +70,7 @@ func TestTopicToTopics(t *testing.T) {
 	}
 	p.checkTopics(t, j)
 	if !slices.ContainsFunc(warnings, func(w string) bool {
-		return strings.Contains(w, "look at the settings of main: the cluster: number of brokers is 1")
+		return strings.Contains(w, "settings of connection main: the cluster: number of brokers is 1")
 	}) {
 		t.Errorf("nobody is warned of one broker: %q", warnings)
 	}

@@ -274,7 +274,7 @@ func (pl *Pipeline) doubt(ctx context.Context) {
 		if !ok {
 			continue
 		}
-		op := "look at the settings of " + t.ID()
+		op := "settings of connection " + t.ID()
 		found, err := k.Warnings(ctx)
 		if err != nil {
 			events.Warning(op, err)

@@ -19,6 +19,11 @@ type Cluster struct {
 	Warnings []string
 }
 
+// surveyor is a target that can say what it publishes to, without taking it over.
+type surveyor interface {
+	Survey(ctx context.Context, o sink.Owner) (kafkasink.Survey, error)
+}
+
 // clusters looks at the clusters that the job publishes to. A topic without which the next start is refused is a finding.
 func (v *Preview) clusters(ctx context.Context, p *Program) (err error) {
 	targets, err := p.targets(p.Job)
@@ -26,7 +31,7 @@ func (v *Preview) clusters(ctx context.Context, p *Program) (err error) {
 		return err
 	}
 	for _, t := range distinct(targets) {
-		k, ok := t.(*kafkasink.Target)
+		k, ok := t.(surveyor)
 		if !ok {
 			continue
 		}

@@ -7,6 +7,7 @@ type Extent struct {
 	Parts   int64 // files, or whatever else the input consists of; 0 when it has none
 	Records int64
 	Lines   bool  // Records counts lines: those that hold nothing are no records
+	Offsets bool  // Records counts places in a log: not each holds a record
 	Bytes   int64 // decoded; 0 when it is not known
 }
 

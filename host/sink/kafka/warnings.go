@@ -46,7 +46,7 @@ func (t *Target) Warnings(ctx context.Context) ([]Warning, error) {
 	var w warner
 	if w.small = len(meta.Brokers) < goodReplicas; w.small {
 		w.add("the cluster", brokerCount, strconv.Itoa(len(meta.Brokers)),
-			"what is published is lost with their disks: three are needed, with three replicas of each topic and min.insync.replicas=2")
+			"if a disk fails, what is published is gone; fine for a trial, else use three brokers, three replicas of each topic and min.insync.replicas=2")
 	}
 	all, err := t.admin().DescribeTopicConfigs(ctx, names...)
 	for _, name := range names {

@@ -71,7 +71,7 @@ func TestBadPositions(t *testing.T) {
 
 func TestMeasure(t *testing.T) {
 	r := source.Range{From: checkpoint.Position{Line: `{"t":{"0":5,"1":7}}`}, To: checkpoint.Position{Line: `{"t":{"0":8,"1":9}}`}}
-	if got, err := new(Source).Measure(t.Context(), r); err != nil || got != (source.Extent{Records: 5}) {
+	if got, err := new(Source).Measure(t.Context(), r); err != nil || got != (source.Extent{Records: 5, Offsets: true}) {
 		t.Errorf("measured %+v, %v", got, err)
 	}
 	r.To.Line = "x"

@@ -92,7 +92,7 @@ func (s *Source) Measure(ctx context.Context, r source.Range) (source.Extent, er
 	if err != nil {
 		return source.Extent{}, err
 	}
-	var x source.Extent
+	x := source.Extent{Offsets: true}
 	for i := range parts {
 		x.Records += parts[i].To - parts[i].From
 	}
