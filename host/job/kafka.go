@@ -103,7 +103,7 @@ func (c *checker) kafkaSource(j *Job, v *value, s *KafkaSource) {
 		}
 	}
 	if p := v.at("pattern"); p.good() {
-		if _, err := regexp.Compile(p.text); err != nil || p.text == "" {
+		if _, err := topicPattern(p.text); err != nil || p.text == "" {
 			c.wrongAt(p.path, CodeValue, fmt.Sprintf("%q is no regular expression", cut(p.text)), "")
 		}
 	}

@@ -25,6 +25,7 @@ func (c *checker) semantics(j *Job, v *value) {
 		c.sink(s, &j.Sinks[i])
 	}
 	c.kafkaSinks(j, spec.at("sinks").items)
+	c.kafkaLoops(j, spec)
 	for i := range j.Connections {
 		c.settings(spec.at("connections"), &j.Connections[i])
 	}
