@@ -108,7 +108,7 @@ func (w *warner) topic(d kadm.TopicDetail, set map[string]string, maxMessage int
 	switch {
 	case err != nil:
 	case isr > replicas:
-		w.add(place, keyMinISR, set[keyMinISR], fmt.Sprintf("the topic has %d replicas: nothing can be published to it", replicas))
+		w.add(place, keyMinISR, set[keyMinISR], fmt.Sprintf("more than the topic has replicas (%d): brokers may refuse what is published to it; add replicas, or set it to at most as many", replicas))
 	case isr < goodISR && !w.small:
 		w.add(place, keyMinISR, set[keyMinISR], "a record is acknowledged when a single broker has it: use 2, with three replicas")
 	}
