@@ -101,6 +101,7 @@ type TargetOutcome struct {
 	Staged json.RawMessage `json:"staged,omitempty"`
 	Last   BatchID         `json:"last"`
 	Digest string          `json:"digest,omitempty"` // batch digest of Last
+	Sinks  []string        `json:"sinks,omitempty"`  // whose records this batch has for it, in byte order
 }
 
 // SourceOutcome is a source's event-time standing after a batch.

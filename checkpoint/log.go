@@ -294,6 +294,15 @@ func (l *Log) tidy(ctx context.Context) error {
 			}
 		}
 	}
+	// What was spooled serves a batch that is decided and not known to be published everywhere, and no other. It goes before
+	// anything is written: it may be what fills the disk.
+	unneeded := l.next.plan
+	if l.next.decision == l.next.plan {
+		unneeded--
+	}
+	if err := l.DropSpool(ctx, unneeded); err != nil {
+		return err
+	}
 	return l.dropUnplanned(ctx)
 }
 

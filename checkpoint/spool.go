@@ -72,7 +72,6 @@ func (l *Log) PutSpool(ctx context.Context, id BatchID, attempt, digest string, 
 	if err != nil {
 		return ioError("write", name, err)
 	}
-	l.spools[id] = append(l.spools[id], name)
 	err = writeSpool(f, head, parts)
 	if err == nil {
 		err = f.Sync()
@@ -83,7 +82,12 @@ func (l *Log) PutSpool(ctx context.Context, id BatchID, attempt, digest string, 
 	if err == nil {
 		err = l.files.SyncDir(path.Dir(final))
 	}
-	return ioError("write", name, err)
+	if err != nil {
+		_ = l.files.Remove(final) // or the disk stays full of what nobody needs; a left-over is swept at the next start
+		return ioError("write", name, err)
+	}
+	l.spools[id] = append(l.spools[id], name)
+	return nil
 }
 
 // makeSpoolDir makes the directory when the first batch needs it, and learns what earlier processes left there.

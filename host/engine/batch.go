@@ -201,7 +201,7 @@ func (e *Engine) decideBatch(ctx context.Context, b *batch) error {
 		return err
 	}
 	for id, staged := range b.staged {
-		d.Targets[id] = checkpoint.TargetOutcome{Staged: staged, Last: d.Batch, Digest: d.Digest}
+		d.Targets[id] = checkpoint.TargetOutcome{Staged: staged, Last: d.Batch, Digest: d.Digest, Sinks: e.sinksFor(id, b.out)}
 	}
 	for name, in := range b.out.inputs {
 		d.Sources[name] = checkpoint.SourceOutcome{Records: in.Records}

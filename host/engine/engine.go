@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -164,6 +165,18 @@ func (e *Engine) outputFor(t sink.Target, o *outcome, p *checkpoint.Plan, attemp
 		ok = ok || len(o.sinks[i]) > 0
 	}
 	return out, ok
+}
+
+// sinksFor names the sinks whose records an outcome holds for a target.
+func (e *Engine) sinksFor(target string, o *outcome) []string {
+	var names []string
+	for i := range e.cfg.Graph.Sinks {
+		if s := &e.cfg.Graph.Sinks[i]; s.Target.ID() == target && len(o.sinks[i]) > 0 {
+			names = append(names, s.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // errNothing says that there is nothing to plan, errStopped that the job is to stop before there is.

@@ -132,6 +132,7 @@ func (e *Engine) runAgain(ctx context.Context, b *batch, why string) error {
 	for _, t := range e.targets {
 		e.cfg.Events.warning("drop what target "+t.ID()+" staged", t.Abort(ctx, b.plan.Batch))
 	}
+	e.cfg.Events.warning("remove what was spooled", e.cfg.Log.DropSpool(ctx, b.plan.Batch))
 	e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Rung: "rerun", Detail: why})
 	if err := e.withoutGone(ctx, b); err != nil {
 		return err

@@ -21,6 +21,11 @@ type rescue struct {
 
 // find looks for the output of targets, and returns those for which there is none.
 func (r *rescue) find(ctx context.Context, lost []sink.Target) (stuck []sink.Target, err error) {
+	for _, t := range lost {
+		if err := r.e.checkMoved(r.b, t); err != nil {
+			return nil, err
+		}
+	}
 	if len(lost) > 0 && !r.looked {
 		r.spooled, r.looked = r.e.fromSpool(ctx, r.b, lost), true
 	}

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/engine/sim"
 	"github.com/wasmill/wasmill/host/sink"
@@ -234,4 +236,77 @@ func TestSpoolOfALoneTarget(t *testing.T) {
 		}
 		w.wantValues("main", "v0", "v1")
 	}
+}
+
+// TestSinkMovedWhileDecided: a sink that goes to another target between decision and publishing stops the job, whatever the
+// batch is found again from: its records would be missing.
+func TestSinkMovedWhileDecided(t *testing.T) {
+	for _, spool := range []engine.SpoolPolicy{engine.SpoolAlways, engine.SpoolNever} {
+		t.Run(string(spool), func(t *testing.T) {
+			w := newWorld(t)
+			w.traits = map[string]sink.Traits{"main": volatileTraits, "side": volatileTraits, "dead": durableTraits}
+			w.spool, w.sideOn = spool, "main"
+			w.in.Append("v0", "odd0", "v1", "odd1")
+			w.killAt("target.publish main")
+			w.sideOn = ""
+			if err := w.run(&sim.Process{}); !isCode(err, engine.CodeUnresolved) || !strings.Contains(err.Error(), "sink side") {
+				t.Fatalf("got %v", err)
+			}
+			w.noSide = true
+			if err := w.run(&sim.Process{}); !isCode(err, engine.CodeUnresolved) {
+				t.Fatalf("without the sink: %v", err)
+			}
+			w.noSide, w.sideOn = false, "main"
+			w.mustRun()
+			got := w.stores["main"].Values("side")
+			if main := w.stores["main"].Values("main"); len(got) != 2 || len(main) != 2 {
+				t.Errorf("the target holds %q and %q", main, got)
+			}
+			w.sideOn = "" // published everywhere: now it may
+			w.in.Append("odd2")
+			w.mustRun()
+			w.wantValues("side", "odd2")
+		})
+	}
+}
+
+// TestTargetForgetsItsFirstBatch: a target that is noted to have a batch and does not know of it has lost its marker, also
+// when it is the first one. Nothing is published twice.
+func TestTargetForgetsItsFirstBatch(t *testing.T) {
+	w := newWorld(t)
+	w.traits["main"] = volatileTraits
+	w.in.Append("v0", "v1")
+	w.mustRun()
+	w.stores["main"].Forget()
+	if err := w.run(&sim.Process{}); !isCode(err, engine.CodeTargetBehind) {
+		t.Errorf("got %v", err)
+	}
+	w.wantValues("main")
+}
+
+// TestSpoolsDoNotPileUp: attempts that fail leave one spool file at most, and none that could not be written.
+func TestSpoolsDoNotPileUp(t *testing.T) {
+	w := newWorld(t)
+	w.traits = map[string]sink.Traits{"main": durableTraits, "side": volatileTraits, "dead": durableTraits}
+	w.in.Append("v0", "odd0")
+	for range 5 {
+		w.killAt("target.stage side")
+		left, err := w.disk.Process().List(path.Join(w.dir, "spool"))
+		if err != nil || len(left) != 1 {
+			t.Fatalf("the spool holds %v, %v", left, err)
+		}
+	}
+	w.disk.SetFaults(func(op faulty.Op) faulty.Fault {
+		if strings.Contains(op.Path, "spool/") && op.Kind == "sync" {
+			return faulty.Fault{Err: syscall.ENOSPC}
+		}
+		return faulty.Fault{}
+	})
+	if err := w.run(&sim.Process{}); err == nil {
+		t.Fatal("a spool that cannot be written was taken for written")
+	}
+	w.disk.SetFaults(nil)
+	w.wantNoSpool()
+	w.mustRun()
+	w.wantValues("side", "odd0")
 }

@@ -105,12 +105,32 @@ func (e *Engine) pending(ctx context.Context, b *batch, pubs map[string]sink.Pub
 		if err != nil {
 			return nil, err
 		}
-		if o.Last != n || before != nil {
-			return nil, differs
+		if mark := e.marks[t.ID()]; o.Last != n || before != nil || mark.Batch == n && mark.Digest == b.decision.Digest {
+			return nil, differs // it is noted to have had the batch, and does not know of it
 		}
 		pending = append(pending, t)
 	}
 	return pending, nil
+}
+
+// checkMoved stops for a sink that the decided batch has records of for a target, and that is on another target by now, or
+// not in the job: what is found again for the target would come without them.
+func (e *Engine) checkMoved(b *batch, t sink.Target) error {
+	n := b.decision.Batch
+	for _, name := range b.decision.Targets[t.ID()].Sinks {
+		i := slices.IndexFunc(e.cfg.Graph.Sinks, func(s SinkNode) bool { return s.Name == name })
+		if i >= 0 && e.cfg.Graph.Sinks[i].Target.ID() == t.ID() {
+			continue
+		}
+		where := "is no longer in the job"
+		if i >= 0 {
+			where = "publishes to " + e.cfg.Graph.Sinks[i].Target.ID() + " now"
+		}
+		return fault.New(CodeUnresolved, "target "+t.ID(),
+			fmt.Errorf("batch %d is decided with records of sink %s for it and not published, and the sink %s", n, name, where),
+			fmt.Sprintf("put the sink back for one start, or `wasmill checkpoint resolve %d --sink %s --skip` (leave out all that the batch has for %s)", n, t.ID(), t.ID()))
+	}
+	return nil
 }
 
 // checkGone stops for a target that is no longer in the job and is not known to have the decided batch.

@@ -47,6 +47,7 @@ type world struct {
 	// mutateSpool changes what is about to be spooled.
 	mutateSpool func([]checkpoint.Spooled)
 	alone       bool       // the sink "main" is the only one
+	sideOn      string     // the target of the sink "side", "" for its own
 	in2         *sim.Input // a second source "other", read by the same stage
 	noSide      bool
 	guest       func(sandbox.Lane) sim.Guest // nil: sim.Words
@@ -74,6 +75,10 @@ func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
 	target := func(name string) sink.Target {
 		return &sim.Target{Proc: p, Store: w.stores[name], Name: name, Trait: w.traits[name], Misfit: map[string]string{"main": w.misfit}[name], Most: map[string]int{"dead": w.deadMost}[name]}
 	}
+	main, side := target("main"), target("side")
+	if w.sideOn == "main" {
+		side = main
+	}
 	names := []string{"even", "odd", "end"}[:w.outputs]
 	g := &engine.Graph{
 		Lanes:   4,
@@ -83,8 +88,8 @@ func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
 			Program: &sim.Program{Proc: p, Outputs: names, NewGuest: sim.Words(w.outputs, w.progress)},
 		}},
 		Sinks: []engine.SinkNode{
-			{Name: "main", Target: target("main"), Inputs: []engine.Edge{engine.FromPort(0, 0)}},
-			{Name: "side", Target: target("side"), Inputs: []engine.Edge{engine.FromPort(0, 1)}},
+			{Name: "main", Target: main, Inputs: []engine.Edge{engine.FromPort(0, 0)}},
+			{Name: "side", Target: side, Inputs: []engine.Edge{engine.FromPort(0, 1)}},
 			{Name: "dead", Target: target("dead")},
 		},
 	}

@@ -60,6 +60,13 @@ func (s *Store) Staged() int {
 	return len(s.staged)
 }
 
+// Forget loses what was published, as a marker that is deleted does.
+func (s *Store) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.published = nil
+}
+
 // DropStaged loses what is staged, as a power cut or an eager sweeper would.
 func (s *Store) DropStaged() {
 	s.mu.Lock()
