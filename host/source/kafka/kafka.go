@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,7 +77,8 @@ type Lag struct {
 type Config struct {
 	Name    string // of the source, for messages
 	Cluster kafkaconn.Config
-	// Topics are read by name, or Pattern all those whose whole name it matches. Give one of the two.
+	// Topics are read by name, or Pattern all those whose whole name it matches, but for internal topics and the marker topics
+	// of jobs. Give one of the two.
 	Topics  []string
 	Pattern string
 	Start   Start
@@ -232,10 +234,11 @@ func (s *Start) check(name string) error {
 	return nil
 }
 
-// reads reports whether a topic is one of the source's.
+// reads reports whether a topic is one of the source's. A pattern matches no marker topic, as it matches no internal one:
+// each batch writes a marker, which would be the next one's input, for ever.
 func (s *Source) reads(topic string) bool {
 	if s.pattern != nil {
-		return s.pattern.MatchString(topic)
+		return !strings.HasPrefix(topic, kafkaconn.MarkerPrefix) && s.pattern.MatchString(topic)
 	}
 	_, ok := slices.BinarySearch(s.cfg.Topics, topic)
 	return ok

@@ -185,6 +185,31 @@ func TestRecreatedTopic(t *testing.T) {
 	})
 }
 
+// TestRecreatedBetweenLooks: offsets of a topic that was made anew are not taken for those of the one that was looked up
+// some seconds ago.
+func TestRecreatedBetweenLooks(t *testing.T) {
+	w := newWorld(t)
+	w.create("wiped", 1)
+	w.produce("wiped", 0, numbers("old-", 0, 10)...)
+	w.memory = true
+	running := w.open(nil, "wiped")
+	at := w.latest(running, checkpoint.Position{}, source.Limit{})
+	w.drop("wiped")
+	w.create("wiped", 1)
+	connect(t, w.fake, w.brokers).produce("wiped", 0, "new-0", "new-1")
+	running.pre.forget()
+	running.stale.Store(false)
+	if running.due() {
+		t.Fatal("the topics are looked up anew in any case")
+	}
+	w.failLatest(running, at, CodeChanged, "wiped-0", "made anew")
+	if err := w.fake.DeleteRecords("wiped", 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := w.all(w.open(skip, "wiped"), at)
+	w.want(got, "wiped-0@1 new-1")
+}
+
 // TestTruncated: a leader of another epoch does not have what was read.
 func TestTruncated(t *testing.T) {
 	w := newWorld(t, kfake.NumBrokers(2))

@@ -208,6 +208,12 @@ func (s *Source) measure(ctx context.Context, parts []ahead, fresh bool) (whole 
 	for i := range parts {
 		a := &parts[i]
 		a.end = ends[a.partition]
+		switch same, err := s.confirm(ctx, a, floors[a.partition]); {
+		case err != nil:
+			return false, err
+		case !same:
+			return false, nil
+		}
 		if err := s.check(ctx, a, floors[a.partition]); err != nil {
 			return false, err
 		}
@@ -247,6 +253,24 @@ func (s *Source) lowest(ctx context.Context, keys []partition, parts []ahead) (m
 	return floors, nil
 }
 
+// confirm looks the topic up anew where a log does not reach from what was read: offsets are asked for by name, and may be
+// those of another topic than was found when topics were looked up last. It reports whether it is the same.
+func (s *Source) confirm(ctx context.Context, a *ahead, floor int64) (same bool, err error) {
+	if !a.known || floor <= a.start && a.start <= a.end.offset && s.validAt(a) {
+		return true, nil
+	}
+	return s.same(ctx, a.topic, a.id)
+}
+
+// same looks a topic up anew and reports whether it has an id still. One of the two may not be known.
+func (s *Source) same(ctx context.Context, name, id string) (bool, error) {
+	t, err := s.topic(ctx, name, true)
+	if err != nil || t == nil {
+		return false, err
+	}
+	return t.id == id || t.id == "" || id == "", nil
+}
+
 // check holds the offset that a partition was read up to against its log.
 func (s *Source) check(ctx context.Context, a *ahead, floor int64) error {
 	if !a.known {
@@ -271,10 +295,7 @@ func (s *Source) check(ctx context.Context, a *ahead, floor int64) error {
 
 // validate asks, when a partition has another leader than the position was seen with, whether that one's log goes as far.
 func (s *Source) validate(ctx context.Context, a *ahead, floor int64) error {
-	if a.moved || a.was.epoch == none || a.end.epoch == none || a.end.epoch == a.was.epoch {
-		return nil
-	}
-	if epoch, ok := s.validated[a.partition]; ok && epoch == a.end.epoch {
+	if a.moved || s.validAt(a) {
 		return nil
 	}
 	end, err := s.epochEnd(ctx, a.partition, a.was.epoch)
@@ -288,6 +309,15 @@ func (s *Source) validate(ctx context.Context, a *ahead, floor int64) error {
 	}
 	s.validated[a.partition] = a.end.epoch
 	return err
+}
+
+// validAt reports whether the position is known to be sound in the epoch of the leader.
+func (s *Source) validAt(a *ahead) bool {
+	if a.was.epoch == none || a.end.epoch == none || a.end.epoch == a.was.epoch {
+		return true
+	}
+	epoch, ok := s.validated[a.partition]
+	return ok && epoch == a.end.epoch
 }
 
 // settle waits for an end that lies before what was read: a new leader tells an old one for a moment.

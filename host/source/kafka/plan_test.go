@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/kafkaconn"
 	"github.com/wasmill/wasmill/host/source"
 )
 
@@ -114,6 +115,21 @@ func (w *world) partitions(topic string) int {
 		w.t.Fatal(err)
 	}
 	return len(topics[topic].Partitions)
+}
+
+// TestNoMarkers: a pattern leaves the marker topics of jobs out, which are there to be read by name.
+func TestNoMarkers(t *testing.T) {
+	w := newWorld(t)
+	marker := kafkaconn.MarkerPrefix + "query"
+	for _, topic := range []string{marker, "__wasmillion", "plain"} {
+		w.create(topic, 1)
+		w.produce(topic, 0, "v")
+	}
+	s := w.open(func(c *Config) { c.Pattern = ".*" })
+	got, _ := w.all(s, checkpoint.Position{})
+	w.want(got, "__wasmillion-0@0 v", "plain-0@0 v")
+	got, _ = w.all(w.open(nil, marker), checkpoint.Position{})
+	w.want(got, marker+"-0@0 v")
 }
 
 // TestTopicLeftOut: a topic that is taken off the list keeps its place until it is on it again.

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -316,6 +317,10 @@ func (r *reader) validate(ctx context.Context, epoch int32) error {
 		return err
 	}
 	if end != none && end < r.part.To {
+		if same, err := r.s.same(ctx, r.part.Topic, r.part.ID); err != nil || !same {
+			r.topic = nil // the end is that of another topic, which is said of the next look
+			return cmp.Or(err, r.pause(ctx, errors.New("the topic is another one")))
+		}
 		return changed(r.name(), "the log was cut at offset %d, and it had been planned up to %d: what it held there is gone", end, r.part.To)
 	}
 	r.sound = epoch
