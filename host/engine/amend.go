@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/source"
@@ -27,6 +28,40 @@ func (e *Engine) amend(ctx context.Context, b *batch, why error) error {
 	if err != nil {
 		return err
 	}
+	return e.replan(ctx, b, ends)
+}
+
+// DefaultMaxHeld is how many bytes of records a batch may hold, for its sinks and between its stages, before it is planned
+// anew, smaller. A plan is bounded by what lies in the source: a codec, a format or a transform can make much more of it.
+const DefaultMaxHeld = 256 << 20
+
+// heldStep is after how many bytes a lane tells what it holds.
+const heldStep = 64 << 10
+
+// errTooMuch says that a batch holds more than it may.
+var errTooMuch = errors.New("the batch holds too much")
+
+// shrink plans an undecided batch anew, at half of what it had read when it held too much, and bounds those that follow.
+func (e *Engine) shrink(ctx context.Context, b *batch, amended int) error {
+	var read int64
+	for i := range e.cfg.Graph.Sources {
+		var n int64
+		for _, l := range e.runner.lanes {
+			n += l.read[i].Count()
+		}
+		read = max(read, n)
+	}
+	e.pace.bound = max(read/2, 1)
+	ends, _, err := e.ends(ctx, b.prev)
+	if err != nil {
+		return err
+	}
+	if amended == maxAmended || read <= 1 || slices.Equal(ends, b.plan.Sources) {
+		return tooMuch(b.plan.Batch, read, e.cfg.MaxHeld)
+	}
+	e.cfg.Events.recovered(Recovery{
+		Batch: b.plan.Batch, Rung: "amended", Detail: fmt.Sprintf("after %d records it held more than %d MiB: planned anew with %d at most", read, e.cfg.MaxHeld>>20, e.pace.bound),
+	})
 	return e.replan(ctx, b, ends)
 }
 

@@ -148,19 +148,24 @@ func (e *Engine) ends(ctx context.Context, prev *checkpoint.Plan) (ends []checkp
 }
 
 // runBatch drives the planned records through the transforms; rows are made and misfits set aside here. Input that is gone
-// since it was planned stops the batch, or is left out by an amended plan where the job says so. Where a share of batches
+// since it was planned stops the batch, or is left out by an amended plan where the job says so; a batch that comes to more
+// than memory should hold is planned anew, smaller. Where a share of batches
 // is verified, it is here: an outcome that another engine does not confirm is never staged, let alone decided.
 func (e *Engine) runBatch(ctx context.Context, b *batch) error {
 	for amended := 0; ; amended++ {
-		out, err := e.runner.run(ctx, input{query: e.cfg.Log.QueryID(), revision: e.cfg.Revision, plan: b.plan, prev: b.prev})
-		if err == nil {
+		out, err := e.runner.run(ctx, input{
+			query: e.cfg.Log.QueryID(), revision: e.cfg.Revision, plan: b.plan, prev: b.prev, most: e.cfg.MaxHeld,
+		})
+		switch {
+		case err == nil:
 			b.out = out
 			return e.verify(ctx, b)
+		case errors.Is(err, errTooMuch):
+			err = e.shrink(ctx, b, amended)
+		case amended < maxAmended && e.maySkip(err):
+			err = e.amend(ctx, b, err)
 		}
-		if amended == maxAmended || !e.maySkip(err) {
-			return err
-		}
-		if err := e.amend(ctx, b, err); err != nil {
+		if err != nil {
 			return err
 		}
 	}

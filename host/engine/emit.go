@@ -65,6 +65,9 @@ func (a *attempt) route(r *abi.Record) error {
 	p := &a.s.ports[r.Port]
 	if p.keep {
 		p.kept.add(r)
+		if err := a.l.holds(r); err != nil {
+			return err
+		}
 	}
 	for _, s := range p.direct {
 		misfit, err := a.l.append(s, r)

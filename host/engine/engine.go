@@ -7,6 +7,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,10 @@ type Config struct {
 	Retention  checkpoint.Policy
 	Spool      SpoolPolicy
 	Workers    int // lanes that run at a time; 0 means one a processor
-	Events     *Events
+	// MaxHeld is how many bytes of records an undecided batch may hold in memory before it is planned anew, smaller; 0 means
+	// DefaultMaxHeld.
+	MaxHeld int64
+	Events  *Events
 	// Host is who runs the batches. It is noted in decisions, for people and for the errors of a replay, and changes nothing.
 	Host checkpoint.Host
 	// Revive brings an earlier revision back from what the checkpoint keeps, for a batch that was decided under it. May be
@@ -103,6 +107,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.Graph.check(); err != nil {
 		return nil, err
 	}
+	cfg.MaxHeld = cmp.Or(cfg.MaxHeld, DefaultMaxHeld)
 	r, err := newRunner(cfg.Graph, cfg.Errors, cfg.Workers, cfg.Spool.sinks(cfg.Graph))
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ const (
 	CodeTargetBehind    = "target.behind"
 	CodeTargetDiffers   = "target.digest_differs"
 	CodeUnresolved      = "batch.unresolved"
+	CodeTooMuch         = "batch.too_much"
 	CodeStagedLost      = "target.staged_lost"
 	CodeReplaySource    = "replay.source_changed"    // the source gives other records than it did
 	CodeReplayTransform = "replay.transform_changed" // what ran is not what was decided
@@ -41,6 +42,13 @@ func notPublished(target string, err error) error {
 		return fault.Passing(CodeStagedLost, "target "+target, err, "start again: the batch is decided, and recovery brings it to the target")
 	}
 	return fmt.Errorf("target %s: %w", target, err)
+}
+
+// tooMuch is the answer to a batch that cannot be made small enough.
+func tooMuch(batch checkpoint.BatchID, read, most int64) error {
+	return fault.New(CodeTooMuch, fmt.Sprintf("batch %d", batch),
+		fmt.Errorf("after %d records it holds more than %d MiB for sinks and between transforms, and a smaller batch cannot be planned", read, most>>20),
+		"see which transform or format makes so much of a record; lower `batch.maxRecords` of its source")
 }
 
 // letterRefused is the answer to a sink that takes no letter about a record, however short.

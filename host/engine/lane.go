@@ -20,6 +20,9 @@ type lane struct {
 	stages []*stageLane
 	sinks  []*sinkLane
 	stats  runStats
+	most   int64 // of the batch, see input
+	grown  int64 // bytes taken that the runner does not know of yet
+	told   int64 // and that it knows of
 }
 
 // sinkLane is one sink's part of a lane.
@@ -116,6 +119,26 @@ func (l *lane) reset() {
 		s.misfits.reset()
 	}
 	l.stats = runStats{}
+	l.grown, l.told = 0, 0
+}
+
+// holds counts what the lane keeps in memory, and gives a batch up that holds too much.
+func (l *lane) holds(r *abi.Record) error {
+	if l.grown += int64(len(r.Key) + len(r.Value)); l.grown < heldStep {
+		return nil
+	}
+	total := l.r.held.Add(l.grown)
+	l.told, l.grown = l.told+l.grown, 0
+	if l.most > 0 && total > l.most {
+		return errTooMuch
+	}
+	return nil
+}
+
+// drops forgets what was counted, as the lane starts again.
+func (l *lane) drops() {
+	l.r.held.Add(-l.told)
+	l.grown, l.told = 0, 0
 }
 
 func (s *sinkLane) reset() {
@@ -129,6 +152,7 @@ func (s *sinkLane) reset() {
 // run drives one batch through the lane: stages in order, then the sinks that read buffers, then the dead letters.
 func (l *lane) run(ctx context.Context, b *batchRun) error {
 	l.reset()
+	l.most = b.most
 	for _, s := range l.stages {
 		if err := l.runStage(ctx, b, s); err != nil {
 			return err
@@ -179,6 +203,9 @@ func (l *lane) append(s *sinkLane, r *abi.Record) (*sink.Misfit, error) {
 
 // taken counts a record in that a sink's lane has taken.
 func (l *lane) taken(s *sinkLane, r *abi.Record) error {
+	if err := l.holds(r); err != nil {
+		return err
+	}
 	s.digest.Add(r)
 	if s.spool != nil {
 		s.spool.add(r)

@@ -12,6 +12,7 @@ import (
 type pace struct {
 	most    time.Duration // that a batch should take; 0 leaves the sources' own limits alone
 	records int64         // that the next batch may take of each source; 0 no limit
+	bound   int64         // that no batch may take more of, since one was too large; 0 none
 }
 
 const (
@@ -38,8 +39,10 @@ func newPace(t Trigger) pace {
 
 // limit is what a batch may take of a source that has a limit of its own.
 func (p *pace) limit(own source.Limit) source.Limit {
-	if p.records > 0 && (own.Records == 0 || own.Records > p.records) {
-		own.Records = p.records
+	for _, n := range []int64{p.records, p.bound} {
+		if n > 0 && (own.Records == 0 || own.Records > n) {
+			own.Records = n
+		}
 	}
 	return own
 }

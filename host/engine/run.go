@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
@@ -18,6 +19,9 @@ type input struct {
 	revision string
 	plan     *checkpoint.Plan
 	prev     *checkpoint.Plan // nil for batch 0
+	// most is how many bytes of records the batch may hold for sinks and stages before it is given up with errTooMuch; 0 is
+	// no bound, for what is decided and must come to the same.
+	most int64
 }
 
 // outcome is what running a batch came to: rows in memory and their digests.
@@ -47,6 +51,7 @@ type runner struct {
 	// trace sees what guests emit. Only the search for what two engines do differently sets it.
 	trace *trace
 	lanes []*lane
+	held  atomic.Int64 // bytes of records that the lanes hold, about
 }
 
 // newRunner makes a runner. spooled says by sink whether its records are kept for a spool file; nil means none.
@@ -80,6 +85,7 @@ type batchRun struct {
 // outside memory, so it serves a batch, its recovery and a replay alike.
 func (r *runner) run(ctx context.Context, in input) (*outcome, error) {
 	b := &batchRun{input: in}
+	r.held.Store(0)
 	if err := r.assign(ctx, b); err != nil {
 		return nil, err
 	}

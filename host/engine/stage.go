@@ -98,6 +98,7 @@ func (l *lane) runStage(ctx context.Context, b *batchRun, s *stageLane) error {
 		if s.narrow(failed) {
 			l.stats.restarts++
 			s.reset()
+			l.drops()
 			l.teeAgain(s)
 			continue
 		}
@@ -118,6 +119,7 @@ func (l *lane) runStage(ctx context.Context, b *batchRun, s *stageLane) error {
 		s.stats.failed(&lt)
 		l.stats.restarts++
 		s.reset()
+		l.drops()
 		l.teeAgain(s)
 	}
 }

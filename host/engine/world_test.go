@@ -46,7 +46,8 @@ type world struct {
 	spool    engine.SpoolPolicy
 	// mutateSpool changes what is about to be spooled.
 	mutateSpool func([]checkpoint.Spooled)
-	alone       bool       // the sink "main" is the only one
+	alone       bool // the sink "main" is the only one
+	maxHeld     int64
 	sideOn      string     // the target of the sink "side", "" for its own
 	in2         *sim.Input // a second source "other", read by the same stage
 	noSide      bool
@@ -134,7 +135,7 @@ func (w *world) run(p *sim.Process) error {
 	e, err := engine.Open(ctx, engine.Config{
 		Host: w.host, Verify: verify, Job: "sim", Graph: g, Revision: w.revision, Log: spoolChanger{log, w.mutateSpool}, Clock: w.clock, Errors: policy, Workers: w.workers,
 		NewAttempt: func() string { w.attempts++; return fmt.Sprintf("%08x", w.attempts) },
-		Trigger:    engine.Trigger{AvailableNow: true}, Events: w.events, Spool: w.spool, Retention: checkpoint.DefaultPolicy(), Revive: w.revive,
+		Trigger:    engine.Trigger{AvailableNow: true}, Events: w.events, Spool: w.spool, MaxHeld: w.maxHeld, Retention: checkpoint.DefaultPolicy(), Revive: w.revive,
 	})
 	if err != nil {
 		return err
