@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -21,12 +20,13 @@ type span struct {
 	base, last int64
 	epoch      int32  // of the leader that took it
 	raw        []byte // nil: nothing of it is delivered, as it is a marker, aborted or empty
+	unpacked   int64  // bytes of its records, by the gauge; 0 where raw is nil, or nothing is planned of it
 }
 
 // Costs of a chunk and a span beside the bytes of batches.
 const (
 	chunkCost = 128
-	spanCost  = 48
+	spanCost  = 56
 )
 
 // scan looks through an answer to a fetch at from. Aborted transactions are found as the Java client does it: a
@@ -112,11 +112,6 @@ func control(b *batch, raw []byte) (abort bool, err error) {
 func (c *chunk) at(offset int64) int {
 	i, _ := slices.BinarySearchFunc(c.spans, offset, func(s span, at int64) int { return cmp.Compare(s.last, at) })
 	return i
-}
-
-// packed reports whether the records of a span are compressed.
-func (s *span) packed() bool {
-	return len(s.raw) >= batchHeader && binary.BigEndian.Uint16(s.raw[atChecked:])&attrCodec != codecNone
 }
 
 // apart gives a chunk bytes of its own where it is a small part of an answer, which would be held for it.

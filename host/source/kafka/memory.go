@@ -15,8 +15,6 @@ const (
 	// roundFrom and roundShare: a range of so many offsets ends with a stored batch when that costs it no more than this
 	// part; one that ends within a batch has that batch unpacked twice.
 	roundFrom, roundShare = 256, 8
-	// packedGuess is how much a compressed batch unpacks to where nothing of the partition has been read yet.
-	packedGuess = 4
 )
 
 // inMemory plans from what has been fetched already: no request is made. ok is false when that does not do: something of
@@ -90,7 +88,7 @@ func (p *prefetcher) share(parts []ahead, limit source.Limit) bool {
 		st := p.streams[parts[i].partition]
 		lags[i] = parts[i].lag()
 		here[i] = min(st.next-parts[i].start, lags[i])
-		held += st.weigh(p, parts[i].start, math.MaxInt64, math.MaxInt64).stored
+		held += st.weigh(parts[i].start, math.MaxInt64, math.MaxInt64).stored
 	}
 	takes := allot(lags, limit.Records)
 	full := held >= p.s.cfg.Memory/fullShare
@@ -132,7 +130,7 @@ func (p *prefetcher) fit(parts []ahead, limit int64) {
 	weights := make([]int64, len(parts))
 	for i := range parts {
 		a := &parts[i]
-		weights[i] = p.streams[a.partition].weigh(p, a.start, a.start+a.take, math.MaxInt64).bytes
+		weights[i] = p.streams[a.partition].weigh(a.start, a.start+a.take, math.MaxInt64).bytes
 		total += weights[i]
 		if a.take > 0 && weights[i] >= most {
 			most, largest = weights[i], i
@@ -145,7 +143,7 @@ func (p *prefetcher) fit(parts []ahead, limit int64) {
 	for i := range parts {
 		a := &parts[i]
 		share, _ := mulDiv(weights[i], limit, total)
-		a.take = p.streams[a.partition].weigh(p, a.start, a.start+a.take, share).offsets
+		a.take = p.streams[a.partition].weigh(a.start, a.start+a.take, share).offsets
 		left += a.take
 	}
 	if left == 0 {
@@ -157,7 +155,7 @@ func (p *prefetcher) fit(parts []ahead, limit int64) {
 func (p *prefetcher) leave(parts []ahead) {
 	total, most := 0, p.s.cfg.Memory/batchShare
 	for i := range parts {
-		total += p.streams[parts[i].partition].weigh(p, parts[i].start, parts[i].start+parts[i].take, math.MaxInt64).stored
+		total += p.streams[parts[i].partition].weigh(parts[i].start, parts[i].start+parts[i].take, math.MaxInt64).stored
 	}
 	if total <= most {
 		return
@@ -170,17 +168,17 @@ func (p *prefetcher) leave(parts []ahead) {
 // weight is how much a part of a stream holds.
 type weight struct {
 	offsets int64 // that were weighed
-	bytes   int64 // unpacked: known of batches that are not compressed, else by what was read of the partition last
+	bytes   int64 // unpacked; of a part of a stored batch, by its offsets
 	stored  int   // as stored
 }
 
 // weigh adds up what lies between two offsets, and stops where it would be more than so many bytes: before a stored batch,
 // or within the first one.
-func (st *stream) weigh(p *prefetcher, from, to, most int64) (w weight) {
+func (st *stream) weigh(from, to, most int64) (w weight) {
 	end := min(to, st.next)
 	st.spans(from, to, func(s *span) bool {
 		first, last := max(s.base, from), min(s.last, to-1)
-		n, size := last-first+1, s.unpacked(p, st)
+		n, size := last-first+1, s.unpacked
 		if n <= s.last-s.base {
 			size, _ = mulDiv(n, size, s.last-s.base+1)
 		}
@@ -197,20 +195,6 @@ func (st *stream) weigh(p *prefetcher, from, to, most int64) (w weight) {
 	})
 	w.offsets = end - from
 	return w
-}
-
-// unpacked is about how many bytes the records of a stored batch are.
-func (s *span) unpacked(p *prefetcher, st *stream) int64 {
-	if s.raw == nil {
-		return 0
-	}
-	if !s.packed() {
-		return int64(len(s.raw) - batchHeader)
-	}
-	if size, ok := p.s.sizes.get(st.partition); ok {
-		return int64(size * float64(s.last-s.base+1))
-	}
-	return packedGuess * int64(len(s.raw))
 }
 
 // round lets a range end with a stored batch where that costs little.

@@ -22,7 +22,7 @@ func drawStream(t *rapid.T, num int) *stream {
 			s := span{base: base, last: base + rapid.Int64Range(0, 500).Draw(t, label("records")), epoch: int32(st.next % 7)}
 			if size := rapid.IntRange(0, 5000).Draw(t, label("bytes")); size > 100 {
 				s.raw = make([]byte, batchHeader+size)
-				s.raw[atChecked+1] = byte(size % 2) // compressed, or not
+				s.unpacked = int64(size * (1 + 9*(size%2))) // compressed, or not
 			}
 			c.spans, c.next, c.size = append(c.spans, s), s.last+1, c.size+spanCost+len(s.raw)
 		}
@@ -64,8 +64,8 @@ func TestSharesOfMemory(t *testing.T) {
 				t.Fatalf("%d offsets are taken of %d", a.take, st.next-a.start)
 			}
 			taken, lag = taken+a.take, lag+st.next-a.start
-			bytes += st.weigh(p, a.start, a.start+a.take, math.MaxInt64).bytes
-			st.spans(a.start, st.next, func(s *span) bool { largest = max(largest, s.unpacked(p, st)); return true })
+			bytes += st.weigh(a.start, a.start+a.take, math.MaxInt64).bytes
+			st.spans(a.start, st.next, func(s *span) bool { largest = max(largest, s.unpacked); return true })
 			if a.take > 0 && a.end.epoch == none {
 				t.Fatal("no epoch is known of the end")
 			}
@@ -84,11 +84,10 @@ func TestSharesOfMemory(t *testing.T) {
 
 // TestWeigh counts what lies between offsets, in whole stored batches and in parts of them.
 func TestWeigh(t *testing.T) {
-	p := newPrefetcher(&Source{})
 	raw := make([]byte, batchHeader+1000)
 	st := &stream{next: 30, chunks: []*chunk{
-		{from: 0, next: 20, spans: []span{{base: 0, last: 9, raw: raw}, {base: 10, last: 19}}},
-		{from: 20, next: 30, spans: []span{{base: 20, last: 29, raw: raw}}},
+		{from: 0, next: 20, spans: []span{{base: 0, last: 9, raw: raw, unpacked: 1000}, {base: 10, last: 19}}},
+		{from: 20, next: 30, spans: []span{{base: 20, last: 29, raw: raw, unpacked: 1000}}},
 	}}
 	for _, c := range []struct{ from, to, most, offsets, bytes int64 }{
 		{0, 30, math.MaxInt64, 30, 2000},
@@ -100,7 +99,7 @@ func TestWeigh(t *testing.T) {
 		{20, 30, 0, 0, 0},
 		{30, 30, math.MaxInt64, 0, 0},
 	} {
-		w := st.weigh(p, c.from, c.to, c.most)
+		w := st.weigh(c.from, c.to, c.most)
 		if w.offsets != c.offsets || w.bytes != c.bytes {
 			t.Errorf("from %d to %d, at most %d: %d offsets, %d bytes; want %d, %d", c.from, c.to, c.most, w.offsets, w.bytes, c.offsets, c.bytes)
 		}

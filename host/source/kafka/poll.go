@@ -22,7 +22,7 @@ const (
 	hastyPause, hastyMost = time.Millisecond, 100 * time.Millisecond
 )
 
-// worker fetches from one leader. Its fields but kicked are guarded by the prefetcher's lock.
+// worker fetches from one leader. Its fields but kicked and gauge are guarded by the prefetcher's lock.
 type worker struct {
 	p       *prefetcher
 	leader  int32
@@ -32,6 +32,8 @@ type worker struct {
 	busy    bool      // a fetch is under way
 	waits   bool      // it may wait at the broker: all its partitions were read to their end
 	done    bool
+
+	gauge gauge // of run alone
 }
 
 // asked is a stream as it was when a fetch was made.
@@ -55,6 +57,7 @@ func (w *worker) kick() {
 
 // run fetches until the source is closed or the leader has no partition any more.
 func (w *worker) run() {
+	defer w.gauge.close()
 	pause := hastyPause
 	for w.p.ctx.Err() == nil {
 		req, list, done := w.ask()
@@ -220,6 +223,7 @@ func (w *worker) openOne(q *asked, a *kmsg.FetchResponseTopicPartition, total in
 	q.floor = a.LogStartOffset
 	q.chunk, q.err = scan(a, q.next, !w.p.s.cfg.Uncommitted)
 	q.chunk.apart(total)
+	w.gauge.weigh(q.chunk)
 	if q.err == nil && q.chunk.next == q.next && len(a.RecordBatches) > 0 {
 		q.err = errCut
 	}

@@ -195,7 +195,7 @@ func (p *prefetcher) hire() {
 		slices.SortFunc(list, func(a, b *stream) int { return comparePartitions(a.partition, b.partition) })
 		w := p.workers[leader]
 		if w == nil {
-			w = &worker{p: p, leader: leader, kicked: make(chan struct{}, 1)}
+			w = &worker{p: p, leader: leader, kicked: make(chan struct{}, 1), gauge: gauge{max: int64(p.s.cfg.MaxBatch)}}
 			p.workers[leader] = w
 			p.wg.Go(w.run)
 		}
