@@ -103,6 +103,7 @@ func newDecoder(maxBatch int) *decoder {
 type window struct {
 	from, to  int64
 	committed bool // leave out what was aborted
+	one       bool // no more than one stored batch that has records
 	maxRecord int
 	out       source.Writer
 }
@@ -136,7 +137,7 @@ func (d *decoder) deliver(c *chunk, w *window) (next int64, err error) {
 				return next, err
 			}
 		}
-		if next = s.last + 1; next >= w.to {
+		if next = s.last + 1; next >= w.to || w.one && s.raw != nil {
 			return next, nil
 		}
 	}

@@ -14,11 +14,11 @@
 //     on at the next offset that there is, and the plan says so.
 //   - Offsets are shared out by lag, with a floor for partitions of little lag, so that a large backlog starves none.
 //   - A limit of bytes counts what the records of stored batches unpack to: keys, values, headers and about ten bytes a
-//     record. Of what lies in memory uncompressed it is exact to a stored batch a partition; of what is compressed, or not
-//     fetched yet, it goes by what was read of the partition last.
+//     record. With one, a plan is made of what has been fetched and weighed alone, so that nothing is guessed. It is kept to
+//     but for one record; where it ends within a stored batch, that one's records count as of one size.
 //   - What comes after a batch is fetched while that one runs, into a memory of a fixed size. From it the next batch is
-//     planned and read without a question to the cluster; what it holds is never more than a copy of the log. A batch may
-//     reach further than the memory: the rest is then fetched while it is read.
+//     planned and read without a question to the cluster; what it holds is never more than a copy of the log. A batch without
+//     a limit of bytes may reach further than the memory: the rest is then fetched while it is read.
 //
 // The package knows nothing of batches, sinks or event time. It must not read beyond what a position names, and writes
 // nothing but offsets of its group.

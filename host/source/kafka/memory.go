@@ -49,7 +49,7 @@ func (s *Source) inMemory(pos position, limit source.Limit) (parts []ahead, ok b
 		return nil, false
 	}
 	sortAhead(parts)
-	if !p.share(parts, limit) {
+	if !p.share(parts, limit, false) {
 		return nil, false
 	}
 	left := false
@@ -80,8 +80,45 @@ func (st *stream) ahead(pos position) (a ahead, ok bool) {
 	return ahead{partition: st.partition, id: st.id, known: true, was: at, start: at.offset, end: logEnd{end, none}}, true
 }
 
-// share says how much a batch takes of each stream. It reports false when it takes what is not held.
-func (p *prefetcher) share(parts []ahead, limit source.Limit) bool {
+// gather shares out what is held of partitions that a look at the cluster has found. Where more is worth waiting for, and it
+// is not late, it shares out nothing and returns what is closed when more has come.
+func (p *prefetcher) gather(parts []ahead, limit source.Limit, late bool) (wait <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var held []ahead
+	var at []int
+	var coming []*stream
+	here := false
+	for i := range parts {
+		a := &parts[i]
+		st := p.streams[a.partition]
+		if st == nil || p.closed || !st.holds(a.start) {
+			continue
+		}
+		held, at = append(held, *a), append(at, i)
+		here = here || min(st.next-a.start, a.lag()) > 0
+		if st.next < min(a.end.offset, st.stop) && st.life == live && st.fails == 0 {
+			coming = append(coming, st)
+		}
+	}
+	if !here && !late { // room is made for one fetch at least
+		for _, st := range coming {
+			st.demand = max(st.demand, st.next+1)
+		}
+	}
+	if !p.share(held, limit, late || len(coming) == 0 || here && p.full()) {
+		p.kick()
+		return p.wait()
+	}
+	for i := range held {
+		parts[at[i]] = held[i]
+	}
+	return nil
+}
+
+// share says how much a batch takes of each stream. It reports false when it takes what is not held, unless that is all
+// that it will get.
+func (p *prefetcher) share(parts []ahead, limit source.Limit, all bool) bool {
 	lags, here := make([]int64, len(parts)), make([]int64, len(parts))
 	held := 0
 	for i := range parts {
@@ -91,7 +128,7 @@ func (p *prefetcher) share(parts []ahead, limit source.Limit) bool {
 		held += st.weigh(parts[i].start, math.MaxInt64, math.MaxInt64).stored
 	}
 	takes := allot(lags, limit.Records)
-	full := held >= p.s.cfg.Memory/fullShare
+	full := all || held >= p.s.cfg.Memory/fullShare
 	for i, n := range takes {
 		if n <= here[i] {
 			continue

@@ -53,7 +53,7 @@ func TestSharesOfMemory(t *testing.T) {
 			parts = append(parts, a)
 		}
 		limit := source.Limit{Records: rapid.Int64Range(0, 3000).Draw(t, "records"), Bytes: rapid.Int64Range(0, 30_000).Draw(t, "limit")}
-		if !p.share(parts, limit) {
+		if !p.share(parts, limit, false) {
 			return
 		}
 		var taken, bytes, lag, largest int64

@@ -3,6 +3,7 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,6 +197,68 @@ func TestBytesLimit(t *testing.T) {
 	}
 	if batches < 6 || batches > 20 {
 		t.Errorf("600,000 bytes in %d batches of 100,000", batches)
+	}
+}
+
+// TestBytesLimitHoldsAtAJump: batches keep to a limit of bytes where small records are followed by large ones that are stored
+// in next to nothing, however they are packed and wherever a plan is made of, and all are read.
+func TestBytesLimitHoldsAtAJump(t *testing.T) {
+	const small, large, size, limit = 3000, 120, 100_000, 1_000_000
+	w := newWorld(t)
+	var values []string
+	for range large {
+		values = append(values, strings.Repeat("0", size))
+	}
+	for name, codec := range map[string]kgo.CompressionCodec{"zstd": kgo.ZstdCompression(), "lz4": kgo.Lz4Compression(), "none": kgo.NoCompression()} {
+		topic := "jump-" + name
+		w.create(topic, 2)
+		cl, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...), kgo.ProducerBatchCompression(codec), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cl.Close()
+		w.write(cl, topic, 0, numbers("order-", 0, small)...)
+		w.write(cl, topic, 0, values...)
+		w.write(cl, topic, 0, numbers("order-", 0, small)...)
+		w.write(cl, topic, 1, numbers("order-", 0, small)...)
+		for way, c := range map[string]struct {
+			memory bool // plan from memory
+			bytes  int  // of memory
+			blind  bool // nothing is fetched ahead
+		}{"from memory": {memory: true}, "by the cluster": {}, "little memory": {memory: true, bytes: 64 << 10}, "blind": {blind: true}} {
+			t.Run(name+" "+way, func(t *testing.T) {
+				w.memory = c.memory
+				s := w.open(func(cfg *Config) { cfg.Memory = c.bytes }, topic)
+				if c.blind {
+					s.pre.close()
+				}
+				var at checkpoint.Position
+				records, batches := 0, 0
+				for records < 3*small+large {
+					to := w.latest(s, at, source.Limit{Bytes: limit})
+					if to == at {
+						t.Fatalf("nothing is planned after %d records", records)
+					}
+					sum := 0
+					for _, r := range w.read(s, at, to) {
+						sum += len(r)
+						records++
+					}
+					if sum > limit+size {
+						t.Errorf("%d bytes in a batch, the limit is %d", sum, limit)
+					}
+					if err := s.Release(t.Context(), to); err != nil {
+						t.Fatal(err)
+					}
+					at = to
+					batches++
+				}
+				t.Logf("%d records in %d batches", records, batches)
+				if records != 3*small+large {
+					t.Errorf("%d records, want %d", records, 3*small+large)
+				}
+			})
+		}
 	}
 }
 

@@ -237,6 +237,7 @@ func (w *worker) keep(list []asked) (got bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.busy = false
+	p.move()
 	if p.closed {
 		return false
 	}

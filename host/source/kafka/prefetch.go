@@ -29,6 +29,7 @@ type prefetcher struct {
 	workers map[int32]*worker
 	bytes   int
 	closed  bool
+	moved   chan struct{} // closed at the next answer; nil: nobody waits
 }
 
 func newPrefetcher(s *Source) *prefetcher {
@@ -46,11 +47,28 @@ func (p *prefetcher) close() {
 	for _, st := range p.streams {
 		st.tell()
 	}
+	p.move()
 	p.mu.Unlock()
 	p.cancel()
 	p.wg.Wait()
 	if p.client != nil {
 		p.client.Close()
+	}
+}
+
+// wait returns a channel that is closed when an answer has come, of whatever partition.
+func (p *prefetcher) wait() <-chan struct{} {
+	if p.moved == nil {
+		p.moved = make(chan struct{})
+	}
+	return p.moved
+}
+
+// move wakes those who wait for an answer.
+func (p *prefetcher) move() {
+	if p.moved != nil {
+		close(p.moved)
+		p.moved = nil
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	// maxFetch bounds FetchBytes, maxMemory Memory.
 	maxFetch  = 64 << 20
 	maxMemory = 1 << 30
-	// probeBytes is how much a look at a partition's sizes asks for. A broker gives one stored batch at least.
+	// probeBytes is how much a look at what a partition holds next asks for. A broker gives one stored batch at least.
 	probeBytes = 64 << 10
 	// fetchWait is how long a broker may wait for data, milliseconds. Planned data is there already.
 	fetchWait = 500
@@ -359,15 +359,6 @@ func (s *Source) fetchOnce(ctx context.Context, p *part, t *topicInfo, pos int64
 		}
 	}
 	return nil, nil
-}
-
-// probe looks at the next stored batches of a part, for their sizes alone.
-func (s *Source) probe(ctx context.Context, p *part) error {
-	d := s.pool.Get().(*decoder)
-	defer s.pool.Put(d)
-	d.begin(nil, p.Partition)
-	r := reader{s: s, part: p, pos: p.From, d: d, probing: true}
-	return r.run(ctx, window{to: p.To, committed: !s.cfg.Uncommitted, maxRecord: s.cfg.MaxRecord, out: nobody{}})
 }
 
 // nobody takes records and does nothing with them.

@@ -6,12 +6,19 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/wasmill/wasmill/host/source"
 )
 
+// seenPatience is how long a plan waits for a fetch to bring anything before it goes by what is there.
+const seenPatience = 2 * time.Second
+
 // share says how many offsets a batch takes of each partition.
 func (s *Source) share(ctx context.Context, parts []ahead, limit source.Limit) error {
+	if limit.Bytes > 0 {
+		return s.seen(ctx, parts, limit)
+	}
 	lags := make([]int64, len(parts))
 	for i := range parts {
 		lags[i] = parts[i].lag()
@@ -19,10 +26,63 @@ func (s *Source) share(ctx context.Context, parts []ahead, limit source.Limit) e
 	for i, n := range allot(lags, limit.Records) {
 		parts[i].take = n
 	}
-	if limit.Bytes <= 0 {
+	return nil
+}
+
+// seen shares out what has been fetched and nothing else: what was not looked at can be of any size, and a plan that is too
+// large for the machine stays so. It waits until a batch is full, or all is there.
+func (s *Source) seen(ctx context.Context, parts []ahead, limit source.Limit) error {
+	for late := false; ; {
+		wait := s.pre.gather(parts, limit, late)
+		if wait == nil {
+			break
+		}
+		within, cancel := context.WithTimeout(ctx, seenPatience)
+		select {
+		case <-wait:
+		case <-within.Done():
+			late = true
+		}
+		cancel()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	most := -1
+	for i := range parts {
+		if parts[i].take > 0 {
+			return nil
+		}
+		if lag := parts[i].lag(); lag > 0 && (most < 0 || lag > parts[most].lag()) {
+			most = i
+		}
+	}
+	if most < 0 {
 		return nil
 	}
-	return s.fit(ctx, parts, limit.Bytes)
+	return s.probe(ctx, &parts[most], limit)
+}
+
+// probe gives a partition of which nothing could be fetched ahead its next stored batch, or a part of it, by a fetch for that
+// alone.
+func (s *Source) probe(ctx context.Context, a *ahead, limit source.Limit) error {
+	p := part{Topic: a.topic, ID: a.id, Partition: a.num, From: a.start, To: a.end.offset, Epoch: a.end.epoch}
+	d := s.pool.Get().(*decoder)
+	defer s.pool.Put(d)
+	d.begin(nil, p.Partition)
+	r := reader{s: s, part: &p, pos: p.From, d: d, probing: true, direct: true}
+	w := window{to: p.To, one: true, committed: !s.cfg.Uncommitted, maxRecord: s.cfg.MaxRecord, out: nobody{}}
+	if err := r.run(ctx, w); err != nil {
+		return err
+	}
+	a.take = min(r.pos, p.To) - p.From
+	if d.unpacked > limit.Bytes {
+		a.take, _ = mulDiv(a.take, limit.Bytes, d.unpacked)
+	}
+	if a.take = max(a.take, 1); limit.Records > 0 {
+		a.take = min(a.take, limit.Records)
+	}
+	return nil
 }
 
 // allot shares limit out over lags; 0 is no limit. Each gets an even share of half of the limit, as far as it has use for
@@ -77,40 +137,7 @@ func mulDiv(a, b, c int64) (int64, uint64) {
 	return int64(q), rem
 }
 
-// fit scales the shares down to about so many bytes, by the sizes that were seen in each partition. At least one offset
-// is left.
-func (s *Source) fit(ctx context.Context, parts []ahead, limit int64) error {
-	var total, most float64
-	largest := -1
-	for i := range parts {
-		a := &parts[i]
-		if a.take == 0 {
-			continue
-		}
-		size, err := s.size(ctx, a)
-		if err != nil {
-			return err
-		}
-		total += size * float64(a.take)
-		if w := size * float64(a.take); w > most {
-			most, largest = w, i
-		}
-	}
-	if largest < 0 || total <= float64(limit) {
-		return nil
-	}
-	left := int64(0)
-	for i := range parts {
-		parts[i].take = int64(float64(parts[i].take) * float64(limit) / total)
-		left += parts[i].take
-	}
-	if left == 0 {
-		parts[largest].take = 1
-	}
-	return nil
-}
-
-// sizes remembers how many unpacked bytes an offset of a partition has taken of late.
+// sizes remembers how many unpacked bytes an offset of a partition has taken of late, to ask for no more than is needed.
 type sizes struct {
 	mu sync.Mutex
 	of map[partition]float64
@@ -140,50 +167,4 @@ func (s *sizes) get(k partition) (float64, bool) {
 	defer s.mu.Unlock()
 	size, ok := s.of[k]
 	return size, ok
-}
-
-// size is how many bytes an offset of a partition takes, from what was read of it or by a look at its next batch: in
-// memory, where the first fetch brings it, or by a fetch for that alone.
-func (s *Source) size(ctx context.Context, a *ahead) (float64, error) {
-	if size, ok := s.sizes.get(a.partition); ok {
-		return size, nil
-	}
-	p := part{Topic: a.topic, ID: a.id, Partition: a.num, From: a.start, To: a.start + a.take, Epoch: a.end.epoch}
-	next := p
-	next.To = p.From + 1
-	switch c, err := s.pre.find(ctx, &next, p.From); {
-	case err != nil:
-		return 0, err
-	case c != nil && s.sample(c, &p) == nil:
-	default:
-		if err := s.probe(ctx, &p); err != nil {
-			return 0, err
-		}
-	}
-	size, ok := s.sizes.get(a.partition)
-	if !ok {
-		return 1, nil // the range holds no batch at all
-	}
-	return size, nil
-}
-
-// sample unpacks the next stored batch of a part that has records, for its size alone.
-func (s *Source) sample(c *chunk, p *part) error {
-	i := c.at(p.From)
-	for i < len(c.spans) && c.spans[i].raw == nil {
-		i++
-	}
-	if i == len(c.spans) {
-		return nil
-	}
-	d := s.pool.Get().(*decoder)
-	defer s.pool.Put(d)
-	d.begin(nil, p.Partition)
-	sp := &c.spans[i]
-	w := window{from: sp.base, to: sp.last + 1, committed: !s.cfg.Uncommitted, maxRecord: s.cfg.MaxRecord, out: nobody{}}
-	if _, err := d.deliver(c, &w); err != nil {
-		return err
-	}
-	s.sizes.add(p.key(), d.unpacked, sp.last-sp.base+1)
-	return nil
 }
