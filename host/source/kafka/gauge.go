@@ -11,7 +11,7 @@ import (
 )
 
 // gauge tells how many bytes the records of stored batches unpack to: by what the codec has written down, and by unpacking
-// where that says nothing or not enough. It is never a guess, as a plan is kept that was made of it. It is not safe for
+// where that says nothing or not enough. It is never too low, as a plan is kept that was made of it. It is not safe for
 // parallel use.
 type gauge struct {
 	max  int64 // what a stored batch may unpack to
@@ -46,8 +46,15 @@ func (g *gauge) size(raw []byte) int64 {
 	return min(max(n, 0), g.max)
 }
 
-// leastWindow is what a frame of zstd may need to be unpacked at all, however little it holds.
-const leastWindow = 8 << 20
+const (
+	// leastWindow is what a frame of zstd may need to be unpacked at all, however little it holds.
+	leastWindow = 8 << 20
+	// zstdBlock is the most that a block of zstd unpacks to; zstdRun and zstdPacked are types of blocks.
+	zstdBlock, zstdRun, zstdPacked = 128 << 10, 1, 2
+	// closeEnough: what a stored batch unpacks to at most is taken for what it unpacks to when that is no more than so many
+	// times what is stored. It saves unpacking most batches twice.
+	closeEnough = 8
+)
 
 var gzipMagic, zstdMagic = []byte("\x1f\x8b\x08"), []byte("\x28\xb5\x2f\xfd")
 
@@ -68,8 +75,13 @@ func (g *gauge) gzipSize(src []byte) int64 {
 // out.
 func (g *gauge) zstdSize(src []byte) int64 {
 	var h zstd.Header
-	if err := h.Decode(src); err == nil && h.HasFCS && bytes.Count(src, zstdMagic) == 1 {
-		return int64(min(h.FrameContentSize, uint64(g.max)))
+	if err := h.Decode(src); err == nil && !h.Skippable && bytes.Count(src, zstdMagic) == 1 {
+		if h.HasFCS {
+			return int64(min(h.FrameContentSize, uint64(g.max)))
+		}
+		if n := zstdMost(src[h.HeaderSize:]); n <= closeEnough*int64(len(src)) {
+			return n
+		}
 	}
 	if g.zstd == nil {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderLowmem(true), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(g.max, leastWindow))))
@@ -84,6 +96,27 @@ func (g *gauge) zstdSize(src []byte) int64 {
 	}
 	n, _ := io.CopyN(io.Discard, g.zstd, g.max) //nolint:errcheck // the reader of the records tells of damage
 	return n
+}
+
+// zstdMost is what the blocks of a frame unpack to at most.
+func zstdMost(src []byte) (total int64) {
+	for len(src) >= 3 {
+		head := uint32(src[0]) | uint32(src[1])<<8 | uint32(src[2])<<16
+		src = src[3:]
+		size, stored := int64(head>>3), int(head>>3)
+		switch head >> 1 & 3 {
+		case zstdRun:
+			stored = 1
+		case zstdPacked:
+			size = zstdBlock
+		}
+		total += size
+		if head&1 != 0 || stored > len(src) { // the last block
+			break
+		}
+		src = src[stored:]
+	}
+	return total
 }
 
 // close gives back what unpacking holds.

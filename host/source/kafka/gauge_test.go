@@ -84,7 +84,8 @@ func packXerial(in []byte) []byte {
 	return out
 }
 
-// TestGauge: what a stored batch unpacks to is told exactly, of each codec, whatever its producer has written down.
+// TestGauge: what a stored batch unpacks to is told of each codec, whatever its producer has written down: exactly, or a bit
+// too high where that saves work.
 func TestGauge(t *testing.T) {
 	noise := make([]byte, 300_000)
 	rng := rand.NewChaCha8([32]byte{1})
@@ -113,7 +114,11 @@ func TestGauge(t *testing.T) {
 			"zstd twice":   {codecZstd, append(packZstd(t, []byte("a"), false), packZstd(t, in, false)...), size + 1},
 		} {
 			g := gauge{max: 10 << 20}
-			if got := g.size(storedAs(c.codec, c.packed)); got != c.want {
+			most := c.want
+			if codec == "zstd of Java" {
+				most = max(most, closeEnough*int64(len(c.packed)))
+			}
+			if got := g.size(storedAs(c.codec, c.packed)); got < c.want || got > most {
 				t.Errorf("%s, %s: %d bytes, want %d", name, codec, got, c.want)
 			}
 			g.close()
@@ -141,4 +146,28 @@ func FuzzGauge(f *testing.F) {
 			t.Fatalf("%d bytes", n)
 		}
 	})
+}
+
+// BenchmarkGauge weighs stored batches of 16 KiB of text whose producers wrote no size down.
+func BenchmarkGauge(b *testing.B) {
+	text := bytes.Repeat([]byte(`{"order":"a-17","amount":12.5,"note":"as usual"}`), 340)
+	for i := range text {
+		if i%5 == 0 {
+			text[i] = 'a' + byte(i*i/7%26)
+		}
+	}
+	for name, raw := range map[string][]byte{
+		"zstd": storedAs(codecZstd, packZstd(b, text, true)), "lz4": storedAs(codecLZ4, packLZ4(b, text)),
+	} {
+		b.Run(name, func(b *testing.B) {
+			g := gauge{max: 1 << 20}
+			defer g.close()
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if n := g.size(raw); n < int64(len(text)) {
+					b.Fatalf("%d bytes", n)
+				}
+			}
+		})
+	}
 }

@@ -53,7 +53,11 @@ func TestSharesOfMemory(t *testing.T) {
 			parts = append(parts, a)
 		}
 		limit := source.Limit{Records: rapid.Int64Range(0, 3000).Draw(t, "records"), Bytes: rapid.Int64Range(0, 30_000).Draw(t, "limit")}
-		if !p.share(parts, limit, false) {
+		all := rapid.Bool().Draw(t, "all")
+		if !p.share(parts, limit, all) {
+			if all {
+				t.Fatal("what is there is not shared out")
+			}
 			return
 		}
 		var taken, bytes, lag, largest int64

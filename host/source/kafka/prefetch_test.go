@@ -185,10 +185,17 @@ func TestMemoryIsBounded(t *testing.T) {
 // TestTroubleWhileStreaming: errors of fetches, leaders that move and connections that break cost time and nothing else,
 // and are not asked about in a hot loop. A fresh source plans on from every position: no loss is seen where there is none.
 func TestTroubleWhileStreaming(t *testing.T) {
+	for name, limit := range map[string]source.Limit{"no limit": {}, "a limit of bytes": {Bytes: 1 << 20}} {
+		t.Run(name, func(t *testing.T) { troubleWhileStreaming(t, limit) })
+	}
+}
+
+func troubleWhileStreaming(t *testing.T, limit source.Limit) {
 	w := newWorld(t, kfake.NumBrokers(3))
 	w.create("moves", 1)
 	fetches := w.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Count: -1, Observe: true})
 	r := w.streaming(nil, "moves")
+	r.limit = limit
 	var want []string
 	trouble := []error{
 		nil, kerr.NotLeaderForPartition, kerr.FencedLeaderEpoch, kerr.UnknownLeaderEpoch, kerr.KafkaStorageError, kerr.OffsetOutOfRange,
@@ -206,7 +213,7 @@ func TestTroubleWhileStreaming(t *testing.T) {
 			want = append(want, fmt.Sprintf("moves-0@%d v-%d", 3*i+j, 3*i+j))
 		}
 		r.until(len(want))
-		w.latest(w.open(nil, "moves"), r.at, source.Limit{})
+		w.latest(w.open(nil, "moves"), r.at, limit)
 	}
 	w.want(r.got, want...)
 	if n := fetches.Hits(); n > 200 {
