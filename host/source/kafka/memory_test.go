@@ -109,3 +109,37 @@ func TestWeigh(t *testing.T) {
 		}
 	}
 }
+
+// TestGather waits for what is on its way, wakes at an answer, and takes what there is when it is late or nothing comes.
+func TestGather(t *testing.T) {
+	p := newPrefetcher(&Source{cfg: Config{Memory: 1 << 20}})
+	k := partition{"t", 0}
+	st := &stream{partition: k, next: 10, end: none, stop: math.MaxInt64}
+	p.streams[k] = st
+	plan := func(late bool) (int64, <-chan struct{}) {
+		parts := []ahead{{partition: k, start: 10, end: logEnd{40, none}}}
+		wait := p.gather(parts, source.Limit{Bytes: 1000}, late)
+		return parts[0].take, wait
+	}
+	n, wait := plan(false)
+	if n != 0 || wait == nil || st.demand != 11 {
+		t.Fatalf("%d offsets are taken of nothing, demand %d", n, st.demand)
+	}
+	if n, wait := plan(true); n != 0 || wait != nil {
+		t.Errorf("late: %d offsets of nothing", n)
+	}
+	raw := make([]byte, batchHeader+100)
+	st.chunks, st.next = []*chunk{{from: 10, next: 20, spans: []span{{base: 10, last: 19, raw: raw, unpacked: 100}}}}, 20
+	p.move()
+	<-wait
+	if n, wait := plan(false); n != 0 || wait == nil {
+		t.Errorf("%d offsets, and more is coming", n)
+	}
+	if n, wait := plan(true); n != 10 || wait != nil {
+		t.Errorf("late: %d offsets of 10", n)
+	}
+	st.life = cold
+	if n, wait := plan(false); n != 10 || wait != nil {
+		t.Errorf("nothing comes any more: %d offsets of 10", n)
+	}
+}
