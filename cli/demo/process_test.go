@@ -25,10 +25,10 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
 	case "":
 		os.Exit(m.Run())
-	case "engine": // tells of two batches and ends with its input
+	case "engine": // tells of two batches, having said who it is, and ends with its input
+		fmt.Fprintln(os.Stderr, "engine of", os.Args[len(os.Args)-1])
 		fmt.Println(`{"batchId":0,"numInputRows":3,"sources":[{"endOffset":{"orders":{"0":7}}}],"wasmill":{"durationUs":{"total":1500}}}`)
 		fmt.Println(`{"batchId":1,"unknown":[]}`)
-		fmt.Fprintln(os.Stderr, "engine of", os.Args[len(os.Args)-1])
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "deaf": // has not yet come to hear signals
 		_, _ = io.Copy(io.Discard, os.Stdin)

@@ -105,12 +105,19 @@ func (e *Engine) pending(ctx context.Context, b *batch, pubs map[string]sink.Pub
 		if err != nil {
 			return nil, err
 		}
-		if mark := e.marks[t.ID()]; o.Last != n || before != nil || mark.Batch == n && mark.Digest == b.decision.Digest {
-			return nil, differs // it is noted to have had the batch, and does not know of it
+		if o.Last != n || before != nil || e.forgot(t, b.decision) {
+			return nil, differs
 		}
 		pending = append(pending, t)
 	}
 	return pending, nil
+}
+
+// forgot tells that a target is noted to have had a batch of which it knows nothing. Where what it publishes and what says so
+// can be lost one without the other, publishing again may be the second time.
+func (e *Engine) forgot(t sink.Target, d *checkpoint.Decision) bool {
+	mark, noted := e.marks[t.ID()]
+	return noted && t.Traits().Volatile && mark.Batch == d.Batch && mark.Digest == d.Digest
 }
 
 // checkMoved stops for a sink that the decided batch has records of for a target, and that is on another target by now, or
