@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -38,6 +40,28 @@ func TestWhatIsWaitedFor(t *testing.T) {
 		if got := r.passes(c.err, &backOff{}); got != c.want {
 			t.Errorf("%s: waits for %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestHasRun: progress is a decision in the checkpoint, not its directory.
+func TestHasRun(t *testing.T) {
+	dir := t.TempDir()
+	e, j := &Env{Files: durable.OS()}, &job.Job{Checkpoint: dir}
+	if e.hasRun(j) || e.hasRun(&job.Job{Checkpoint: filepath.Join(dir, "nothing")}) {
+		t.Error("an empty folder has progress")
+	}
+	commits := filepath.Join(dir, "commits")
+	if err := os.MkdirAll(commits, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if e.hasRun(j) {
+		t.Error("a checkpoint without a decision has progress")
+	}
+	if err := os.WriteFile(filepath.Join(commits, "0"), []byte("v1"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if !e.hasRun(j) {
+		t.Error("a checkpoint with a decision has none")
 	}
 }
 

@@ -47,6 +47,7 @@ type world struct {
 	// mutateSpool changes what is about to be spooled.
 	mutateSpool func([]checkpoint.Spooled)
 	alone       bool // the sink "main" is the only one
+	wrapLog     func(engine.Log) engine.Log
 	maxHeld     int64
 	sideOn      string     // the target of the sink "side", "" for its own
 	in2         *sim.Input // a second source "other", read by the same stage
@@ -133,7 +134,7 @@ func (w *world) run(p *sim.Process) error {
 		verify = w.verify(p)
 	}
 	e, err := engine.Open(ctx, engine.Config{
-		Host: w.host, Verify: verify, Job: "sim", Graph: g, Revision: w.revision, Log: spoolChanger{log, w.mutateSpool}, Clock: w.clock, Errors: policy, Workers: w.workers,
+		Host: w.host, Verify: verify, Job: "sim", Graph: g, Revision: w.revision, Log: w.logOf(log), Clock: w.clock, Errors: policy, Workers: w.workers,
 		NewAttempt: func() string { w.attempts++; return fmt.Sprintf("%08x", w.attempts) },
 		Trigger:    engine.Trigger{AvailableNow: true}, Events: w.events, Spool: w.spool, MaxHeld: w.maxHeld, Retention: checkpoint.DefaultPolicy(), Revive: w.revive,
 	})
@@ -141,6 +142,14 @@ func (w *world) run(p *sim.Process) error {
 		return err
 	}
 	return e.Run(ctx, nil)
+}
+
+func (w *world) logOf(log engine.Log) engine.Log {
+	log = spoolChanger{log, w.mutateSpool}
+	if w.wrapLog != nil {
+		return w.wrapLog(log)
+	}
+	return log
 }
 
 // spoolChanger changes what is spooled.
