@@ -10,7 +10,7 @@ const (
 	// nothing that could be measured.
 	collectAt = 25
 	// ballast is memory that is never touched, so that it takes none, and that the collector counts: without it a job of small
-	// batches, which holds little, would collect every few batches and be a third slower for it.
+	// batches, which holds little, would collect at every second batch.
 	ballast = 16 << 20
 )
 

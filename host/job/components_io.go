@@ -28,7 +28,7 @@ func describeSource() Field {
 			Name: "batch", Type: TypeObject, Doc: "How much one batch takes of the source.", Example: "{maxRecords: 50000}",
 			Fields: []Field{
 				{Name: "maxRecords", Type: TypeInt, Default: "100000", Min: 1, Max: 100_000_000, Doc: "Most records a batch."},
-				{Name: "maxBytes", Type: TypeSize, Default: "64MiB", Min: kib, Max: gib, Doc: "Most bytes a batch, as they lie in the files."},
+				{Name: "maxBytes", Type: TypeSize, Default: "64MiB", Min: kib, Max: gib, Doc: "Most bytes a batch: as they lie in the files, or as stored batches of a topic unpack to; of a topic a batch takes no more than is fetched ahead, about 8 MB as stored."},
 			},
 		},
 		Field{
