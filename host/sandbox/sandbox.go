@@ -98,10 +98,32 @@ type Program interface {
 	Close(ctx context.Context) error
 }
 
-// Lane pins what an instance may see of time and chance.
+// Lane pins what an instance may see of time and chance, and is its way to state.
 type Lane struct {
 	Seed [2]uint64
 	Time int64 // the batch's time, microseconds since 1970
+	// State is the lane's part of the stage's state, nil in a stage without keys: there any call of state_read or
+	// state_write is a trap, one of no operations included. The instance uses it only inside of Instance.Call, from the
+	// goroutine that called.
+	State State
+	// Index is the lane's number of Lanes. The keys of all its groups, and no others, are its own. Not looked at without State.
+	Index, Lanes int
+}
+
+// State is the state of one lane, the writes that it was told of included.
+//
+// The sandbox has checked each operation before: its sizes, its table, and that its key belongs to the lane. What an
+// operation points to are views of guest memory, valid during the call and not to be changed: what State keeps, it copies.
+// The value that Get returns stays as it is until the next Write or the end of Instance.Call, whichever is first, and
+// belongs to State; what Scan hands to visit is used only during visit.
+//
+// An error that is a *abi.Violation stops the guest as that trap. Any other one is the host's own trouble: Instance.Call
+// returns it wrapped, no record is to blame, and the batch fails.
+type State interface {
+	abi.StateReader
+	// Write carries out a put, delete, delete-prefix, timer-set or timer-delete; later reads see it. entries is how many
+	// entries a delete-prefix visited to remove them, 0 for all else. The guest pays for them.
+	Write(op *abi.StateOp) (entries int, err error)
 }
 
 // Call is one frame for a guest.
