@@ -22,15 +22,21 @@ type SourceNode struct {
 	Name      string
 	Source    source.Source
 	Limit     source.Limit
-	EventTime *EventTime // nil: the source's own, if it has one
+	EventTime *EventTime // nil: the source's own, if it has one, without lateness
 	// SkipLost: what a planned batch can no longer read is left out, by an amended plan, instead of stopping the job.
 	SkipLost bool
 }
 
-// EventTime says where a source's event time lies in the value.
+// EventTime says where a source's event time stands and what it says about the watermark. Durations are milliseconds.
 type EventTime struct {
-	Pointer string       // RFC 6901
+	Pointer string       // RFC 6901, into the value; "" when the source gives its records a time of their own
 	Unit    abi.TimeUnit // of an integer; abi.NoUnit when only RFC 3339 texts are expected
+	// LatenessMS is how far the watermark stays behind the newest event time.
+	LatenessMS int64
+	// IdleMS is after how long without a record the watermark goes on with the clock; 0 never.
+	IdleMS int64
+	// Complete: when the source has come to its end, nothing is to come any more and the watermark goes to the end of time.
+	Complete bool
 }
 
 // StageNode is one transform.
@@ -39,8 +45,11 @@ type StageNode struct {
 	Program sandbox.Program
 	Module  string // sha256, named in dead letters
 	Fuel    Fuel
-	Inputs  []Edge // by `from` entry
+	Inputs  []Edge // by `from` entry; all of them with a key, or none
 }
+
+// Keyed reports whether the stage has keys, and so state.
+func (s *StageNode) Keyed() bool { return len(s.Inputs) > 0 && s.Inputs[0].KeyBy != nil }
 
 // Fuel is what a call of a guest may use, for the call and for each record.
 type Fuel struct {
@@ -59,6 +68,14 @@ type Edge struct {
 	Source int // index into Sources, or -1
 	Stage  int // index into Stages, or -1
 	Port   int // of the stage
+	KeyBy  *KeyBy
+}
+
+// KeyBy says what a keyed stage takes as the key of its input. One of its fields is set.
+type KeyBy struct {
+	Key    bool     // the record's own key
+	Header string   // the value of the first header of that name
+	JSON   []string // pointers into the value, RFC 6901
 }
 
 // FromSource is the edge out of source i.

@@ -66,6 +66,12 @@ type Notifier interface {
 	News() <-chan struct{}
 }
 
+// Ender is a source that may come to an end.
+type Ender interface {
+	// Ended reports whether a position is the end of the input: nothing will ever come after it in this run.
+	Ended(at checkpoint.Position) bool
+}
+
 // ChangedError says that an input is no longer what the plan pinned: it shrank, vanished, grew inside the planned range
 // or was replaced.
 type ChangedError struct {
