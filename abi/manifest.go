@@ -22,9 +22,20 @@ type InputPort struct {
 type OutputPort struct {
 	Name    string
 	Content string
+	// Updates says that its records are updates: a record replaces the earlier one with the same key, and one with a null
+	// value takes it back.
+	Updates bool
 }
 
 // Table is one declared state table.
 type Table struct {
 	Name string
+	Type string // what its values are, one of the types below; "" stands for TableBytes, and ParseManifest never gives it
 }
+
+// The types of tables. They say how values are shown; the contract does not look at values.
+const (
+	TableBytes = "bytes" // any bytes; the type of a table that does not say one
+	TableJSON  = "json"  // one JSON text
+	TableI64   = "i64"   // 8 bytes, little-endian
+)

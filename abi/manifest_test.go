@@ -12,7 +12,8 @@ import (
 
 const fullManifest = `{"abi": 1, "name": "clean", "version": "1.0.0",
  "inputs": [{"name": "flights", "content": "json", "fields": ["/dep_time", "/arr_delay"]}],
- "outputs": [{"name": "flights", "content": "json"}, {"name": "cancelled"}], "tables": [{"name": "counts"}], "config": {"type": "object", "a": 1.0}}`
+ "outputs": [{"name": "flights", "content": "json", "updates": true}, {"name": "cancelled", "updates": false}],
+ "tables": [{"name": "counts"}, {"name": "totals", "type": "i64"}], "config": {"type": "object", "a": 1.0}}`
 
 func TestParseManifest(t *testing.T) {
 	got, err := ParseManifest([]byte(fullManifest))
@@ -22,8 +23,8 @@ func TestParseManifest(t *testing.T) {
 	want := &Manifest{
 		ABI: 1, Name: "clean", Version: "1.0.0",
 		Inputs:  []InputPort{{Name: "flights", Content: "json", Fields: []string{"/dep_time", "/arr_delay"}}},
-		Outputs: []OutputPort{{Name: "flights", Content: "json"}, {Name: "cancelled"}},
-		Tables:  []Table{{Name: "counts"}}, Config: []byte(`{"a":1,"type":"object"}`),
+		Outputs: []OutputPort{{Name: "flights", Content: "json", Updates: true}, {Name: "cancelled"}},
+		Tables:  []Table{{Name: "counts", Type: TableBytes}, {Name: "totals", Type: TableI64}}, Config: []byte(`{"a":1,"type":"object"}`),
 	}
 	if !cmp.Equal(got, want) {
 		t.Fatal(cmp.Diff(want, got))
@@ -44,6 +45,23 @@ func TestManifestJSON(t *testing.T) {
 		again, err := ParseManifest(out)
 		if err != nil || !cmp.Equal(again, m) {
 			t.Errorf("%s: %v", cmp.Diff(m, again), err)
+		}
+	}
+}
+
+// Texts that stand in revisions: what can be said of ports and tables today must not change what said nothing of it.
+func TestManifestTextStays(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"abi":1,"name":"a","version":"1","inputs":[{"name":"in","content":"json","fields":["/a","/b"]}],"outputs":[{"name":"out","content":"json"},{"name":"late"}],"tables":[{"name":"t"},{"name":"u"}]}`: `{"abi":1,"inputs":[{"content":"json","fields":["/a","/b"],"name":"in"}],"name":"a","outputs":[{"content":"json","name":"out"},{"name":"late"}],"tables":[{"name":"t"},{"name":"u"}],"version":"1"}`,
+		`{"name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[{"name":"out","updates":false}],"tables":[{"name":"t","type":"bytes"}]}`:                                                              `{"inputs":[{"name":"in"}],"name":"a","outputs":[{"name":"out"}],"tables":[{"name":"t"}],"version":"1"}`,
+		`{"name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[{"updates":true,"name":"out","content":"json"}],"tables":[{"type":"json","name":"t"},{"name":"n","type":"i64"}]}`:                     `{"inputs":[{"name":"in"}],"name":"a","outputs":[{"content":"json","name":"out","updates":true}],"tables":[{"name":"t","type":"json"},{"name":"n","type":"i64"}],"version":"1"}`,
+	} {
+		m, err := ParseManifest([]byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(m.JSON()); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
 }
@@ -76,13 +94,20 @@ func TestParseManifestRefuses(t *testing.T) {
 		"same input":        {with(`"/arr_delay"]}`, `"/arr_delay"]},{"name":"flights"}`), `at "/inputs/1": a second input "flights"`},
 		"same output":       {with(`cancelled`, `flights`), `at "/outputs/1": a second output "flights"`},
 		"same table":        {with(`{"name": "counts"}`, `{"name": "counts"},{"name": "counts"}`), `a second table "counts"`},
-		"fields of output":  {with(`{"name": "cancelled"}`, `{"name": "cancelled","fields":[]}`), `at "/outputs/1/fields": unknown name`},
+		"fields of output":  {with(`{"name": "cancelled", `, `{"name": "cancelled","fields":[], `), `at "/outputs/1/fields": unknown name`},
 		"pointer":           {with(`/dep_time`, `dep_time`), `at "/inputs/0/fields/0": JSON pointer "dep_time"`},
 		"same pointer":      {with(`/dep_time`, `/arr_delay`), `at "/inputs/0/fields/1": "/arr_delay" comes twice`},
-		"nameless port":     {with(`{"name": "cancelled"}`, `{}`), `at "/outputs/1": "name" is missing`},
+		"nameless port":     {with(`"name": "cancelled", "updates": false`, ``), `at "/outputs/1": "name" is missing`},
+		"updates of input":  {with(`"fields": [`, `"updates": true, "fields": [`), `at "/inputs/0/updates": unknown name`},
+		"updates as text":   {with(`true`, `"true"`), `at "/outputs/0/updates": is a string, want true or false`},
+		"updates null":      {with(`true`, `null`), `at "/outputs/0/updates": is null, want true or false`},
+		"type of table":     {with(`i64`, `I64`), `at "/tables/1/type": "I64" is no type of a table: bytes, json or i64`},
+		"type as number":    {with(`"i64"`, `64`), `at "/tables/1/type": is a number, want a string`},
+		"type null":         {with(`"i64"`, `null`), `at "/tables/1/type": is null, want a string`},
+		"unknown of table":  {with(`"type": "i64"`, `"kind": "i64"`), `at "/tables/1/kind": unknown name`},
 		"null inputs":       {with(`"tables": [`, `"tables": null, "x":[`), `at "/tables": is null, want an array`},
 		"config as text":    {with(`{"type": "object", "a": 1.0}`, `"x"`), `at "/config": is a string, want a JSON schema`},
-		"17 outputs":        {with(`{"name": "cancelled"}`, ports(16)), `at "/outputs/15": more than 16 entries`},
+		"17 outputs":        {with(`{"name": "cancelled", "updates": false}`, ports(16)), `at "/outputs/15": more than 16 entries`},
 		"65 tables":         {with(`{"name": "counts"}`, ports(65)), `more than 64 entries`},
 		"too long":          {fullManifest + strings.Repeat(" ", MaxManifest), `at most 65536`},
 		"too deep":          {with(`1.0}`, strings.Repeat("[", 600)+strings.Repeat("]", 600)+"}"), `not one JSON text`},

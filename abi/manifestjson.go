@@ -160,6 +160,17 @@ func (p *manifestParser) string() (string, error) {
 	return token.String(), nil
 }
 
+func (p *manifestParser) bool() (bool, error) {
+	if got := p.dec.PeekKind(); got != 't' && got != 'f' && got != 0 {
+		return false, fmt.Errorf("is %s, want true or false", kindName(got))
+	}
+	token, err := p.dec.ReadToken()
+	if err != nil {
+		return false, err
+	}
+	return token.Bool(), nil
+}
+
 func (p *manifestParser) abi() error {
 	if got := p.dec.PeekKind(); got != '0' && got != 0 {
 		return fmt.Errorf("is %s, want a number", kindName(got))
@@ -214,7 +225,7 @@ func (p *manifestParser) version() (string, error) {
 
 func (p *manifestParser) input() error {
 	var in InputPort
-	if err := p.port(&in.Name, &in.Content, func() error { return p.fields(&in) }); err != nil {
+	if err := p.port(&in.Name, &in.Content, "fields", func() error { return p.fields(&in) }); err != nil {
 		return err
 	}
 	for _, other := range p.m.Inputs {
@@ -228,7 +239,11 @@ func (p *manifestParser) input() error {
 
 func (p *manifestParser) output() error {
 	var out OutputPort
-	if err := p.port(&out.Name, &out.Content, nil); err != nil {
+	err := p.port(&out.Name, &out.Content, "updates", func() (err error) {
+		out.Updates, err = p.bool()
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	for _, other := range p.m.Outputs {
@@ -240,16 +255,16 @@ func (p *manifestParser) output() error {
 	return nil
 }
 
-// port reads a port's object; fields is nil where none may be declared.
-func (p *manifestParser) port(name, content *string, fields func() error) error {
+// port reads a port's object. own is the name that only this kind of port has, and read reads what it is.
+func (p *manifestParser) port(name, content *string, own string, read func() error) error {
 	seen, err := p.object(func(key string) (err error) {
 		switch {
 		case key == "name":
 			*name, err = p.name()
 		case key == "content":
 			*content, err = p.name()
-		case key == "fields" && fields != nil:
-			err = fields()
+		case key == own:
+			err = read()
 		default:
 			err = errors.New("unknown name")
 		}
@@ -281,12 +296,16 @@ func (p *manifestParser) fields(in *InputPort) error {
 }
 
 func (p *manifestParser) table() error {
-	var t Table
+	t := Table{Type: TableBytes}
 	seen, err := p.object(func(key string) (err error) {
-		if key != "name" {
-			return errors.New("unknown name")
+		switch key {
+		case "name":
+			t.Name, err = p.name()
+		case "type":
+			t.Type, err = p.tableType()
+		default:
+			err = errors.New("unknown name")
 		}
-		t.Name, err = p.name()
 		return err
 	})
 	if err != nil {
@@ -304,6 +323,18 @@ func (p *manifestParser) table() error {
 	return nil
 }
 
+func (p *manifestParser) tableType() (string, error) {
+	s, err := p.string()
+	if err != nil {
+		return "", err
+	}
+	switch s {
+	case TableBytes, TableJSON, TableI64:
+		return s, nil
+	}
+	return "", fmt.Errorf("%q is no type of a table: %s, %s or %s", s, TableBytes, TableJSON, TableI64)
+}
+
 // config keeps the schema as canonical JSON. A schema is an object or a boolean.
 func (p *manifestParser) config() error {
 	switch kind := p.dec.PeekKind(); kind {
@@ -319,7 +350,8 @@ func (p *manifestParser) config() error {
 	return err
 }
 
-// JSON is the manifest as canonical JSON. Parsed again it gives an equal manifest.
+// JSON is the manifest as canonical JSON. Parsed again it gives an equal manifest. What is as it would be unsaid is left
+// out, so that a manifest keeps its text when more can be said.
 func (m *Manifest) JSON() []byte {
 	b := []byte{'{'}
 	if m.ABI != 0 {
@@ -330,17 +362,25 @@ func (m *Manifest) JSON() []byte {
 	}
 	b = append(b, `"inputs":[`...)
 	for i, in := range m.Inputs {
-		b = appendPort(b, i, in.Content, in.Fields, in.Name)
+		b = appendObject(b, i, appendFields(appendContent(nil, in.Content), in.Fields), in.Name, "")
 	}
 	b = append(AppendJSONString(append(b, `],"name":`...), []byte(m.Name)), `,"outputs":[`...)
 	for i, out := range m.Outputs {
-		b = appendPort(b, i, out.Content, nil, out.Name)
+		after := ""
+		if out.Updates {
+			after = `,"updates":true`
+		}
+		b = appendObject(b, i, appendContent(nil, out.Content), out.Name, after)
 	}
 	b = append(b, ']')
 	if len(m.Tables) > 0 {
 		b = append(b, `,"tables":[`...)
 		for i, t := range m.Tables {
-			b = appendPort(b, i, "", nil, t.Name)
+			after := ""
+			if t.Type != TableBytes && t.Type != "" {
+				after = `,"type":"` + t.Type + `"`
+			}
+			b = appendObject(b, i, nil, t.Name, after)
 		}
 		b = append(b, ']')
 	}
@@ -348,23 +388,33 @@ func (m *Manifest) JSON() []byte {
 	return append(b, '}')
 }
 
-func appendPort(b []byte, i int, content string, fields []string, name string) []byte {
+// appendObject appends the object with number i of an array: its name, with the members before and after it.
+func appendObject(b []byte, i int, before []byte, name, after string) []byte {
 	if i > 0 {
 		b = append(b, ',')
 	}
-	b = append(b, '{')
-	if content != "" {
-		b = append(AppendJSONString(append(b, `"content":`...), []byte(content)), ',')
+	b = append(append(b, '{'), before...)
+	b = AppendJSONString(append(b, `"name":`...), []byte(name))
+	return append(append(b, after...), '}')
+}
+
+func appendContent(b []byte, content string) []byte {
+	if content == "" {
+		return b
 	}
-	if len(fields) > 0 {
-		b = append(b, `"fields":[`...)
-		for j, f := range fields {
-			if j > 0 {
-				b = append(b, ',')
-			}
-			b = AppendJSONString(b, []byte(f))
+	return append(AppendJSONString(append(b, `"content":`...), []byte(content)), ',')
+}
+
+func appendFields(b []byte, fields []string) []byte {
+	if len(fields) == 0 {
+		return b
+	}
+	b = append(b, `"fields":[`...)
+	for i, f := range fields {
+		if i > 0 {
+			b = append(b, ',')
 		}
-		b = append(b, `],`...)
+		b = AppendJSONString(b, []byte(f))
 	}
-	return append(AppendJSONString(append(b, `"name":`...), []byte(name)), '}')
+	return append(b, `],`...)
 }

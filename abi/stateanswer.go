@@ -15,8 +15,8 @@ const (
 type StateReader interface {
 	// Get is the value of (table, key, sub), or false. The bytes stay as they are until AnswerState returns.
 	Get(op *StateOp) (value []byte, found bool, err error)
-	// Scan calls visit for the entries that op names, in order, until visit is false. The limit is not its concern, and it
-	// may be called twice for an operation. The bytes are used only during visit.
+	// Scan calls visit for the entries that op names, in order, until visit is false. The limit is not its concern, though
+	// visit is false when it is reached, and it may be called twice for an operation. The bytes are used only during visit.
 	Scan(op *StateOp, visit func(sub, value []byte) bool) error
 }
 
@@ -25,6 +25,17 @@ type stateAnswer struct {
 }
 
 type stateEntry struct{ subLen, valueLen int }
+
+// stateFind is what was found for an operation before anything is written: for a get a value, for a scan the entries that
+// there was room for.
+type stateFind struct {
+	first uint64 // bytes of a get's value, or of a scan's first entry, that have to fit
+	value []byte // get: nil when absent, or when it will not fit
+	// Scan: entries from, to of StateRules.entries, whose bytes begin at data of StateRules.data.
+	from, to, data int
+	size           int // bytes that they take
+	next           int // bytes of the entry that had no room, 0 when none was left out
+}
 
 // StateBuffer is where a guest wants its answers.
 type StateBuffer struct {
@@ -49,6 +60,7 @@ func AnswerState(mem []byte, ptr, count uint32, buf StateBuffer, rules *StateRul
 	if err := rules.readAll(mem, structs); err != nil {
 		return 0, err
 	}
+	defer rules.forget()
 	need, err := rules.measure(reader, uint64(buf.Cap))
 	if err != nil {
 		return 0, err
@@ -71,6 +83,9 @@ func AnswerState(mem []byte, ptr, count uint32, buf StateBuffer, rules *StateRul
 	}
 	return StateOK, nil
 }
+
+// forget lets go of the reader's values.
+func (s *StateRules) forget() { clear(s.finds) }
 
 // check makes sure that the buffer and need lie in memory, apart from each other and from the operations.
 func (b *StateBuffer) check(mem []byte, ops, opsLen uint64) error {
@@ -112,38 +127,72 @@ func (s *StateRules) readAll(mem, structs []byte) error {
 	return nil
 }
 
-// measure asks for every get and every scan's first entry, notes their sizes and returns the sum, each rounded up to 8.
-// Values of gets are kept as long as they fit.
+// measure carries out every get and every scan, notes what they found and returns the sum of what every get and every
+// scan's first entry takes, each rounded up to 8. What it keeps, all scans together, is no more than capacity.
 func (s *StateRules) measure(reader StateReader, capacity uint64) (need uint64, err error) {
-	s.sizes, s.values = s.sizes[:0], s.values[:0]
+	s.finds, s.entries, s.data = s.finds[:0], s.entries[:0], s.data[:0]
+	extra := uint64(0) // what scans have beyond their first entries
 	for i := range s.ops {
-		op := &s.ops[i]
-		var size uint64
-		var value []byte
-		if op.Op == OpGet {
-			var found bool
-			if value, found, err = reader.Get(op); err != nil {
-				return 0, err
-			}
-			size = uint64(len(value))
-			if found && value == nil {
-				value = []byte{}
-			} else if !found {
-				value, size = nil, 0
-			}
-		} else if err = reader.Scan(op, func(sub, value []byte) bool {
-			size = uint64(HeaderEntrySize + len(sub) + len(value))
-			return false
-		}); err != nil {
+		var f stateFind
+		if s.ops[i].Op == OpGet {
+			err = s.get(reader, &s.ops[i], &f)
+		} else {
+			err = s.scan(reader, &s.ops[i], capacity-min(capacity, need+extra), &f)
+		}
+		if err != nil {
 			return 0, err
 		}
-		if need += roundUp8(size); need > capacity {
-			value = nil
+		first := roundUp8(f.first)
+		if need += first; need > capacity {
+			f.value = nil
 		}
-		s.sizes = append(s.sizes, size)
-		s.values = append(s.values, value)
+		if s.ops[i].Op == OpScan {
+			extra += max(roundUp8(uint64(f.size)), first) - first
+		}
+		s.finds = append(s.finds, f)
 	}
 	return need, nil
+}
+
+func (s *StateRules) get(reader StateReader, op *StateOp, f *stateFind) error {
+	value, found, err := reader.Get(op)
+	if err != nil || !found {
+		return err
+	}
+	if value == nil {
+		value = []byte{}
+	}
+	f.value, f.first = value, uint64(len(value))
+	return s.pay(len(value))
+}
+
+// scan keeps the entries of a scan as far as room bytes go.
+func (s *StateRules) scan(reader StateReader, op *StateOp, room uint64, f *stateFind) error {
+	var trouble error
+	f.from, f.data = len(s.entries), len(s.data)
+	room = min(room, math.MaxInt32)
+	err := reader.Scan(op, func(sub, value []byte) bool {
+		size := HeaderEntrySize + len(sub) + len(value)
+		if trouble = s.pay(StateEntryFuel + len(sub) + len(value)); trouble != nil {
+			return false
+		}
+		if f.size == 0 {
+			f.first = uint64(size)
+		}
+		if roundUp8(uint64(f.size+size)) > room {
+			f.next = size
+			return false
+		}
+		f.size += size
+		s.entries = append(s.entries, stateEntry{len(sub), len(value)})
+		s.data = append(append(s.data, sub...), value...)
+		return op.Limit == 0 || uint32(len(s.entries)-f.from) < op.Limit
+	})
+	f.to = len(s.entries)
+	if trouble != nil {
+		return trouble
+	}
+	return err
 }
 
 func roundUp8(n uint64) uint64 { return (n + 7) &^ 7 }
@@ -152,42 +201,40 @@ func roundUp8(n uint64) uint64 { return (n + 7) &^ 7 }
 func (s *StateRules) collect(reader StateReader, base uint32, slack uint64) error {
 	s.answers, s.image = s.answers[:0], s.image[:0]
 	for i := range s.ops {
-		op := &s.ops[i]
+		op, f := &s.ops[i], &s.finds[i]
 		if op.Op == OpGet {
-			s.answers = append(s.answers, s.placeGet(base, s.values[i]))
+			s.answers = append(s.answers, s.placeGet(base, f.value))
 			continue
 		}
-		first := roundUp8(s.sizes[i])
-		more, err := s.gather(reader, op, first+slack)
+		first := roundUp8(f.first)
+		more, err := s.cut(reader, op, f, first+slack)
 		if err != nil {
 			return err
 		}
 		before := len(s.image)
-		s.answers = append(s.answers, s.placeScan(base, op, more))
+		s.answers = append(s.answers, s.placeScan(base, op, f, more))
 		slack -= uint64(len(s.image)-before) - first
 	}
-	clear(s.values)
 	return nil
 }
 
-// gather runs a scan into s.entries and s.data as far as budget bytes go.
-func (s *StateRules) gather(reader StateReader, op *StateOp, budget uint64) (more bool, err error) {
-	s.entries, s.data = s.entries[:0], s.data[:0]
-	budget = min(budget, math.MaxInt32)
-	err = reader.Scan(op, func(sub, value []byte) bool {
-		if op.Limit > 0 && len(s.entries) == int(op.Limit) {
-			return false
+// cut fits what a scan has found to the room that is left for it, and says whether entries are left out. A scan that was
+// stopped where there is room now is carried out again: another one before it had taken that room.
+func (s *StateRules) cut(reader StateReader, op *StateOp, f *stateFind, room uint64) (more bool, err error) {
+	size := 0
+	for i, e := range s.entries[f.from:f.to] {
+		size += HeaderEntrySize + e.subLen + e.valueLen
+		if roundUp8(uint64(size)) > room {
+			f.to = f.from + i
+			return true, nil
 		}
-		size := (len(s.entries)+1)*HeaderEntrySize + len(s.data) + len(sub) + len(value)
-		if roundUp8(uint64(size)) > budget {
-			more = true
-			return false
-		}
-		s.entries = append(s.entries, stateEntry{len(sub), len(value)})
-		s.data = append(append(s.data, sub...), value...)
-		return true
-	})
-	return more, err
+	}
+	if f.next == 0 || roundUp8(uint64(f.size+f.next)) > room {
+		return f.next > 0, nil
+	}
+	*f = stateFind{first: f.first}
+	err = s.scan(reader, op, room, f)
+	return f.next > 0, err
 }
 
 // pad rounds the image up to a multiple of 8.
@@ -211,7 +258,7 @@ func (s *StateRules) placeGet(base uint32, value []byte) stateAnswer {
 }
 
 // placeScan appends the entries and their bytes, sub before value, to the image.
-func (s *StateRules) placeScan(base uint32, op *StateOp, more bool) stateAnswer {
+func (s *StateRules) placeScan(base uint32, op *StateOp, f *stateFind, more bool) stateAnswer {
 	var a stateAnswer
 	if op.Descending {
 		a.flags |= stateDescending
@@ -219,22 +266,24 @@ func (s *StateRules) placeScan(base uint32, op *StateOp, more bool) stateAnswer 
 	if more {
 		a.flags |= stateMore
 	}
-	if len(s.entries) == 0 {
+	entries := s.entries[f.from:f.to]
+	if len(entries) == 0 {
 		return a
 	}
 	a.ptr = base + uint32(len(s.image))
-	a.count = uint32(len(s.entries))
-	a.length = uint32(len(s.entries)*HeaderEntrySize + len(s.data))
-	at := a.ptr + uint32(len(s.entries)*HeaderEntrySize)
+	a.count = uint32(len(entries))
+	heads := a.ptr + a.count*HeaderEntrySize
+	at := heads
 	le := binary.LittleEndian
-	for _, e := range s.entries {
+	for _, e := range entries {
 		s.image = le.AppendUint32(s.image, at)
 		s.image = le.AppendUint32(s.image, uint32(e.subLen))
 		s.image = le.AppendUint32(s.image, at+uint32(e.subLen))
 		s.image = le.AppendUint32(s.image, uint32(e.valueLen))
 		at += uint32(e.subLen + e.valueLen)
 	}
-	s.image = append(s.image, s.data...)
+	a.length = at - a.ptr
+	s.image = append(s.image, s.data[f.data:][:at-heads]...)
 	s.pad()
 	return a
 }

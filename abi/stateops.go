@@ -54,15 +54,29 @@ type StateRules struct {
 	Tables int  // declared tables
 	Lane   int
 	Lanes  int
+	// Pay, when set, is asked for the fuel of each piece of work: of an operation before it is done, of a value or an entry
+	// when it is there and before it is copied. Its error ends the call and is returned as it is. What a call costs besides
+	// is the caller's affair.
+	Pay func(fuel uint64) error
 
 	op      StateOp
 	ops     []StateOp
-	sizes   []uint64
+	finds   []stateFind
 	answers []stateAnswer
-	values  [][]byte
 	image   []byte
 	data    []byte
 	entries []stateEntry
+}
+
+// StateEntryFuel is what an entry costs that a scan looks at, or a delete-prefix removes, besides its bytes: the same as
+// the struct of an operation.
+const StateEntryFuel = StateOpSize
+
+func (s *StateRules) pay(fuel int) error {
+	if s.Pay == nil {
+		return nil
+	}
+	return s.Pay(uint64(fuel))
 }
 
 func stateTrap(format string, args ...any) *Violation {
@@ -133,10 +147,16 @@ func (s *StateRules) read(mem []byte, b *[StateOpSize]byte, op *StateOp) error {
 	if err := op.readKey(mem, key, sub); err != nil {
 		return err
 	}
+	if err := op.readValue(mem, value); err != nil {
+		return err
+	}
+	if err := s.pay(StateOpSize + len(op.Key) + len(op.Sub) + len(op.Value)); err != nil {
+		return err
+	}
 	if lane := LaneOfGroup(KeyGroup(op.Key), s.Lanes); lane != s.Lane {
 		return stateTrap("the key belongs to lane %d, not %d", lane, s.Lane)
 	}
-	return op.readRest(mem, value, at, uint32(head>>32), flags)
+	return op.readRest(at, uint32(head>>32), flags)
 }
 
 func (op *StateOp) readKey(mem []byte, key, sub uint64) error {
@@ -161,22 +181,27 @@ func stateBytes(mem []byte, word uint64) ([]byte, error) {
 	return b, nil
 }
 
-// readRest reads what only some operations have.
-func (op *StateOp) readRest(mem []byte, value uint64, at int64, limit, flags uint32) (err error) {
-	switch op.Op {
-	case OpScan:
-		op.Limit, op.Descending = limit, flags&stateDescending != 0
-		fallthrough
-	case OpPut, OpDeletePrefix:
-		if op.Value, err = stateBytes(mem, value); err != nil {
-			return err
-		}
+// readValue reads what a put stores, a scan starts after and a delete-prefix stops before.
+func (op *StateOp) readValue(mem []byte, value uint64) (err error) {
+	if op.Op != OpScan && op.Op != OpPut && op.Op != OpDeletePrefix {
+		return nil
+	}
+	if op.Value, err = stateBytes(mem, value); err != nil {
+		return err
 	}
 	if op.Op == OpPut && op.Value == nil {
 		return stateTrap("put without a value")
 	}
 	if len(op.Value) > MaxStateValue {
 		return stateTrap("value of %d bytes, at most %d", len(op.Value), MaxStateValue)
+	}
+	return nil
+}
+
+// readRest reads what only some operations have.
+func (op *StateOp) readRest(at int64, limit, flags uint32) error {
+	if op.Op == OpScan {
+		op.Limit, op.Descending = limit, flags&stateDescending != 0
 	}
 	if op.Op == OpPut || op.Op >= OpTimerSet {
 		if at < MinTime || at >= MaxTime+1000 {

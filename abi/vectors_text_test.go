@@ -137,6 +137,9 @@ func TestVectorsManifests(t *testing.T) {
 		fullManifest, string(DefaultManifest().JSON()), `{"name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[]}`,
 		`{"name":"a","version":"1","inputs":[],"outputs":[]}`, `{"name":"A","version":"1","inputs":[{"name":"in"}],"outputs":[]}`,
 		`{"name":"a","name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[]}`, `{"name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[],"x":1}`,
+		`{"abi":1,"name":"a","version":"1","inputs":[{"name":"in","content":"json"}],"outputs":[{"name":"out"}],"tables":[{"name":"b","type":"bytes"},{"name":"c"}]}`,
+		`{"name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[{"name":"out","updates":1}]}`,
+		`{"name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[],"tables":[{"name":"t","type":"text"}]}`,
 		`{"abi":2,"name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[]}`, `{"name":"a","version":"1","inputs":[{"name":"in","fields":["a"]}],"outputs":[]}`,
 	} {
 		v := object{"text": text, "canonical": nil}

@@ -13,6 +13,8 @@ import (
 // Names of ABI 1 in a module.
 const (
 	importModule = "wasmill_1"
+	importRead   = "state_read"
+	importWrite  = "state_write"
 	exportMemory = "memory"
 	exportStart  = "_initialize"
 	exportAlloc  = "wasmill_alloc"
@@ -56,9 +58,6 @@ func checkImport(name string, form *binary.Module, im binary.Import) error {
 			return refuse(CodeABI, name, "build it for ABI 1, or run a version of Wasmill that has its ABI",
 				"it imports %s: it was built for ABI %s, this version runs ABI 1", im.Module, n)
 		}
-	}
-	if im.Module == importModule && (im.Name == "state_read" || im.Name == "state_write") {
-		return refuse(CodeState, name, "leave out the state functions", "it imports %s: state is not available yet", im.Name)
 	}
 	if im.Module == wasi.Module {
 		return checkWASI(name, im, have)

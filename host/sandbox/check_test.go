@@ -53,7 +53,8 @@ func TestCompileRefused(t *testing.T) {
 		{"env of a browser", importing("env", "seed", "", "\x7c").Bytes(), "", CodeImport, []string{`"env"."seed"`}},
 		{"wasi of another type", importing("wasi_snapshot_preview1", "fd_write", "\x7f", "\x7f").Bytes(), "", CodeImport, []string{"fd_write"}},
 		{"unknown wasi without an errno", importing("wasi_snapshot_preview1", "yield_all", "", "").Bytes(), "", CodeImport, []string{"yield_all"}},
-		{"state", importing("wasmill_1", "state_read", "\x7f\x7f\x7f\x7f\x7f", "\x7f").Bytes(), "", CodeState, []string{"state is not available"}},
+		{"state_read of another type", importing("wasmill_1", "state_read", "\x7f\x7f\x7f\x7f", "\x7f").Bytes(), "", CodeImport, []string{"(i32, i32, i32, i32, i32) -> (i32)"}},
+		{"state_write of another type", importing("wasmill_1", "state_write", "\x7f\x7f", "\x7f").Bytes(), "", CodeImport, []string{"(i32, i32) -> ()"}},
 		{"ABI 2", importing("wasmill_2", "emit", "\x7f\x7f\x7f", "").Bytes(), "", CodeABI, []string{"wasmill_2"}},
 		{"no ABI", with(func(m *w.Module) {
 			m.Imports, m.Funcs[2].Code = nil, w.Const(0)
@@ -71,7 +72,7 @@ func TestCompileRefused(t *testing.T) {
 		{"broken manifest", with(func(m *w.Module) { m.Customs = [][2]string{{"wasmill", "{"}} }), "", CodeManifest, []string{"manifest"}},
 		{"empty manifest", with(func(m *w.Module) { m.Customs = [][2]string{{"wasmill", ""}} }), "", CodeManifest, []string{"manifest"}},
 		{"broken sidecar", good().Bytes(), "[]", CodeManifest, []string{"test.wasm.json"}},
-		{"tables", good().Bytes(), strings.Replace(manifest, `"inputs"`, `"tables": [{"name": "counts"}], "inputs"`, 1), CodeState, []string{"state is not available"}},
+		{"type of a table", good().Bytes(), strings.Replace(manifest, `"inputs"`, `"tables": [{"name": "counts", "type": "int"}], "inputs"`, 1), CodeManifest, []string{`"/tables/0/type"`, "bytes, json or i64"}},
 	}
 	e := engines(t)["interpreter"]
 	for _, tt := range tests {
@@ -93,6 +94,8 @@ func TestCompileTakes(t *testing.T) {
 	tests := map[string]*w.Module{
 		"as it is":                good(),
 		"an unknown wasi":         importing("wasi_snapshot_preview1", "sock_open", "\x7f\x7e\x7c", "\x7f"),
+		"state_read":              importing("wasmill_1", "state_read", "\x7f\x7f\x7f\x7f\x7f", "\x7f"),
+		"state_write":             importing("wasmill_1", "state_write", "\x7f\x7f", ""),
 		"env.abort":               importing("env", "abort", "\x7f\x7f\x7f\x7f", ""),
 		"the same import twice":   importing("wasmill_1", "emit", "\x7f\x7f\x7f", ""),
 		"a maximum over the most": good(),

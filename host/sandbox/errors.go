@@ -18,7 +18,6 @@ const (
 	CodeImport    = "module.import"    // an import that is not offered, or has the wrong type
 	CodeExport    = "module.export"    // an export that ABI 1 needs is missing or has the wrong type
 	CodeABI       = "module.abi"       // built for another version of the ABI, or for none
-	CodeState     = "module.state"     // state is not available
 	CodeManifest  = "module.manifest"  // the manifest is wrong, or there are two
 	CodeInvalid   = "module.invalid"   // its code is refused by the engine
 	CodeMemory    = "module.memory"    // its memory is not exported, or begins larger than it may be

@@ -90,16 +90,25 @@ func (in *instance) pay(n uint64) {
 	in.tank.fuel.Set(uint64(left))
 }
 
-// refuel returns what a guest has after another slice. It ends the guest when nothing is left, and when nobody waits for
-// it any more.
+// refuel returns what a guest has after another slice. It ends the guest when there is none.
 func (in *instance) refuel(left int64) int64 {
+	left, err := in.refill(left)
+	if err != nil {
+		in.tank.fuel.Set(uint64(left))
+		in.stop(err)
+	}
+	return left
+}
+
+// refill returns what a guest has after another slice. Its error is why the guest must end: nothing is left, or nobody
+// waits for it any more.
+func (in *instance) refill(left int64) (int64, error) {
 	if err := in.ctx.Err(); err != nil {
-		in.stop(fmt.Errorf("call guest: %w", err))
+		return left, fmt.Errorf("call guest: %w", err)
 	}
 	left, ok := in.tank.more(left)
 	if !ok {
-		in.tank.fuel.Set(uint64(left))
-		in.stop(&Failure{Trap: abi.TrapFuel, Progress: abi.NoIndex, Text: fmt.Sprintf("it has used its fuel, %d for %s", in.tank.budget, in.tank.what)})
+		return left, &Failure{Trap: abi.TrapFuel, Progress: abi.NoIndex, Text: fmt.Sprintf("it has used its fuel, %d for %s", in.tank.budget, in.tank.what)}
 	}
-	return left
+	return left, nil
 }

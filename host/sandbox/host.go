@@ -25,6 +25,10 @@ func hostFunctions(module, name string) (hostFunction, bool) {
 		return hostFunction{three, hostEmit}, true
 	case module == importModule && name == "log":
 		return hostFunction{three, hostLog}, true
+	case module == importModule && name == importRead:
+		return hostFunction{binary.FuncType{Params: i32s(5), Results: i32s(1)}, hostStateRead}, true
+	case module == importModule && name == importWrite:
+		return hostFunction{binary.FuncType{Params: i32s(2)}, hostStateWrite}, true
 	case module == "env" && name == "abort":
 		return hostFunction{binary.FuncType{Params: i32s(4)}, hostAbort}, true
 	}

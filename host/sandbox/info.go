@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -56,9 +55,6 @@ func readManifest(b Binary, form *binary.Module) (*abi.Manifest, error) {
 	if m.ABI != 0 && m.ABI != abi.Version {
 		return nil, fault.New(CodeABI, place, fmt.Errorf("it is for ABI %d, this version runs ABI %d", m.ABI, abi.Version), "build it for ABI 1")
 	}
-	if len(m.Tables) > 0 {
-		return nil, fault.New(CodeState, place, errors.New("it declares state tables: state is not available yet"), "leave out the tables")
-	}
 	return m, nil
 }
 
@@ -109,6 +105,7 @@ func infoOf(b Binary, form *binary.Module, manifest *abi.Manifest) *Info {
 	info := &Info{Digest: digestOf(b), Size: len(b.Wasm), Manifest: manifest, MemoryMin: form.Memories[0].Min, MemoryMax: form.Memories[0].Max}
 	info.Default = b.Sidecar == nil && !slices.ContainsFunc(form.Customs, func(c binary.Custom) bool { return c.Name == manifestSection })
 	for _, im := range form.Imports {
+		info.Stateful = info.Stateful || im.Module == importModule && (im.Name == importRead || im.Name == importWrite)
 		info.Imports = append(info.Imports, abi.EscapeText([]byte(im.Module+"."+im.Name), maxShown)+" "+form.Types[im.Type].String())
 	}
 	for _, e := range form.Exports {

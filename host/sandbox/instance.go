@@ -40,6 +40,7 @@ type instance struct {
 	rules   abi.OutputRules
 	visit   func(*abi.Record) error
 	indexes indexes
+	state   laneState
 	tank    tank
 	used    Usage
 	step    uint64 // fuel of the step of the start-up that used most

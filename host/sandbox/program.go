@@ -63,7 +63,11 @@ func (p *program) New(ctx context.Context, l Lane) (Instance, error) {
 	if p.captured {
 		begin = in.resume
 	}
-	if err := begin(ctx); err != nil {
+	err := begin(ctx)
+	if err == nil {
+		err = in.enterState(&l)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start an instance of %s: %w", p.module.name, err), in.Close(ctx))
 	}
 	in.enter(l, p.options.Log)

@@ -54,6 +54,7 @@ type Info struct {
 	Imports  []string // "module.name (params) -> results", sorted
 	Exports  []string
 	Manifest *abi.Manifest
+	Stateful bool // it imports a function of state. In a stage without keys calling one is a trap
 	Default  bool // neither the module nor a file beside it has a manifest: Manifest is the default one
 	// MemoryMin and MemoryMax are in 64 KiB pages; MemoryMax is 0 when the module declares none.
 	MemoryMin, MemoryMax uint32
