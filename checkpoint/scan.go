@@ -21,6 +21,7 @@ const (
 	lockFile      = "lock"
 	publishedFile = "published"
 	retainedFile  = "retained"
+	lockedFile    = "stock.json"
 	offsetsDir    = "offsets"
 	commitsDir    = "commits"
 	sourcesDir    = "sources"
@@ -29,6 +30,7 @@ const (
 	resolvedDir   = "resolutions"
 	repairsDir    = "repairs"
 	spoolDir      = "spool"
+	stateDir      = "state"
 )
 
 // maxNote bounds what is read of the small files beside the logs.
@@ -138,8 +140,8 @@ func (v *dirView) lookAt(e durable.Info) {
 	switch e.Name {
 	case metadataFile:
 		v.hasMetadata = true
-	case ownerFile, lockFile, publishedFile, retainedFile:
-	case offsetsDir, commitsDir, sourcesDir, revisionsDir, modulesDir, resolvedDir, repairsDir, spoolDir:
+	case ownerFile, lockFile, publishedFile, retainedFile, lockedFile:
+	case offsetsDir, commitsDir, sourcesDir, revisionsDir, modulesDir, resolvedDir, repairsDir, spoolDir, stateDir:
 		wantDir = true
 	default:
 		return

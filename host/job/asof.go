@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 )
 
 // AsOf returns the job as it was under an earlier revision, as far as output depends on it: lanes, source formats,
@@ -52,7 +51,9 @@ func (j *Job) sourcesAsOf(r *revision) ([]Source, error) {
 		}
 		s.EventTime = nil
 		if e := r.Sources[s.Name].EventTime; e != nil {
-			s.EventTime = &EventTime{JSON: e.JSON, Unit: e.Unit, Lateness: time.Duration(e.LatenessMS) * time.Millisecond}
+			s.EventTime = &EventTime{
+				JSON: e.JSON, Unit: e.Unit, Timestamp: e.JSON == "", Lateness: milliseconds(e.LatenessMS), Idle: milliseconds(e.IdleMS), Complete: e.Complete,
+			}
 		}
 		out = append(out, s)
 	}

@@ -11,6 +11,7 @@ func TestAsOfGivesTheOldRevisionBack(t *testing.T) {
 		"nothing":          {"name: revised", "name: revised"},
 		"lanes":            {"  sources:", "  lanes: 8\n  sources:"},
 		"event time":       {"lateness: 2h", "lateness: 3h"},
+		"idle":             {"lateness: 2h", "lateness: 2h, idle: 5s"},
 		"config":           {"min: 100", "min: 101"},
 		"the module":       {"./clean.wasm", "./other.wasm"},
 		"limits":           {"      config", "      limits: {memory: 1MiB}\n      config"},
@@ -49,7 +50,7 @@ func TestAsOfGivesTheOldRevisionBack(t *testing.T) {
 }
 
 func TestAsOfKeepsKeys(t *testing.T) {
-	text := strings.Replace(revised, "from: [flights, rows]", "from: [flights, {input: rows, keyBy: {json: [/a, /b]}}]", 1)
+	text := strings.Replace(revised, "from: [flights, rows]", "from: [{input: flights, keyBy: {header: h}}, {input: rows, keyBy: {json: [/a, /b]}}]", 1)
 	before, digest := revisionOf(t, text, revisionInputs())
 	j, err := Parse("job.yaml", []byte(revised), testEnv())
 	if err != nil {

@@ -172,12 +172,7 @@ func (c *checker) check(n *yaml.Node, f *Field, path string) *value {
 	return v
 }
 
-func laterMessage(f *Field) string {
-	if f.Name == "keyBy" {
-		return "keyBy (keyed stages) is not available in this version"
-	}
-	return f.Name + " is not available in this version"
-}
+func laterMessage(f *Field) string { return f.Name + " is not available in this version" }
 
 // object reads a mapping with described fields: unknown ones are mistakes, missing ones get their defaults.
 func (c *checker) object(n *yaml.Node, f *Field, v *value) *value {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Severity says what a change of a running job needs.
@@ -75,7 +76,7 @@ func (d *differ) host(a, b *revision) {
 		d.ok("semantics", fmt.Sprintf("the host's semantics %d becomes %d: batches from before cannot be proven by a replay any more", a.Semantics, b.Semantics))
 	}
 	if a.Lanes != b.Lanes {
-		d.ok("lanes", fmt.Sprintf("%d lanes become %d: output may come in another order", a.Lanes, b.Lanes))
+		d.ok("lanes", fmt.Sprintf("%d lanes become %d: output may come in another order; state goes along", a.Lanes, b.Lanes))
 	}
 	if a.Groups != b.Groups {
 		d.consent("groups", fmt.Sprintf("%d key groups become %d: kept state is not found again", a.Groups, b.Groups))
@@ -130,7 +131,7 @@ func (d *differ) transforms(a, b []revisionTransform) {
 		case old == nil:
 			d.ok("transforms."+now.Name, "a new transform")
 		case now == nil && stateful(old):
-			d.consent("transforms."+old.Name, "the transform is gone, and its state with it")
+			d.consent("transforms."+old.Name, "the transform is gone, and what it has kept, tables and timers, is left behind; under another name it would begin empty")
 		case now == nil:
 			d.ok("transforms."+old.Name, "the transform is gone")
 		default:
@@ -147,18 +148,12 @@ func (d *differ) transform(path string, a, b *revisionTransform) {
 	if !slices.Equal(a.From, b.From) {
 		d.ok(path+".from", fmt.Sprintf("it reads %v instead of %v", b.From, a.From))
 	}
-	if !reflect.DeepEqual(a.KeyBy, b.KeyBy) {
-		d.consent(path+".keyBy", "the key changes: state kept under the old keys is not found again")
-	}
+	d.keys(path+".keyBy", a, b)
 	if a.Module != b.Module {
 		d.ok(path+".module", fmt.Sprintf("the code changes from sha256:%.12s to sha256:%.12s", a.Module, b.Module))
 	}
 	if a.Manifest != nil && b.Manifest != nil {
-		for _, t := range a.Manifest.Tables {
-			if !slices.Contains(b.Manifest.Tables, t) {
-				d.consent(path+".tables."+t, "the new code has no such table: its state is dropped")
-			}
-		}
+		d.tables(path+".tables.", a.Manifest, b.Manifest)
 	}
 	if a.Image != b.Image && a.Module == b.Module && bytes.Equal(a.Config, b.Config) {
 		d.ok(path+".image", "the module starts in another state, with the same code and config")
@@ -168,6 +163,54 @@ func (d *differ) transform(path string, a, b *revisionTransform) {
 	}
 	if a.Limits != b.Limits {
 		d.ok(path+".limits", "the limits change: records that were poison may pass, and the other way round")
+	}
+}
+
+func (d *differ) keys(path string, a, b *revisionTransform) {
+	switch {
+	case reflect.DeepEqual(a.KeyBy, b.KeyBy):
+	case a.KeyBy == nil:
+		d.ok(path, "the stage gets keys, and can keep state from now on")
+	case b.KeyBy == nil:
+		d.consent(path, "the stage has no keys any more: what it has kept, tables and timers, is left behind")
+	case len(a.KeyBy) < len(b.KeyBy) && reflect.DeepEqual(a.KeyBy, b.KeyBy[:len(a.KeyBy)]):
+		d.ok(path, "more inputs, with keys of their own; state stays under the keys it has")
+	default:
+		d.consent(path, fmt.Sprintf("the key changes from %s to %s: state kept under the old keys is not found again", describeKeys(a.KeyBy), describeKeys(b.KeyBy)))
+	}
+}
+
+func describeKeys(keys []*revisionKeyBy) string {
+	var out []string
+	for _, k := range keys {
+		switch {
+		case k == nil:
+			out = append(out, "none")
+		case k.Key:
+			out = append(out, "the record's key")
+		case k.Header != "":
+			out = append(out, fmt.Sprintf("header %.100q", k.Header))
+		default:
+			out = append(out, fmt.Sprintf("%.200s", strings.Join(k.JSON, "+")))
+		}
+	}
+	return strings.Join(slices.Compact(out), ", ")
+}
+
+func (d *differ) tables(path string, a, b *revisionManifest) {
+	for i, t := range a.Tables {
+		k := slices.Index(b.Tables, t)
+		switch {
+		case k < 0:
+			d.consent(path+t, "the new code has no such table: what it holds is left behind; under another name it would begin empty")
+		case a.typeOf(i) != b.typeOf(k):
+			d.consent(path+t, fmt.Sprintf("its values change from %s to %s, and those that are kept stay as they are: the new code must read both", a.typeOf(i), b.typeOf(k)))
+		}
+	}
+	for _, t := range b.Tables {
+		if !slices.Contains(a.Tables, t) {
+			d.ok(path+t, "a new table, empty at first")
+		}
 	}
 }
 

@@ -50,7 +50,7 @@ func describeSpec() Field {
 			describeTrigger(),
 			{
 				Name: "lanes", Type: TypeInt, Default: "4", Min: 1, Max: 64, Example: "4",
-				Doc: "How many lanes each stage has: the unit of parallelism and of order. Part of the revision.",
+				Doc: "How many lanes each stage has: the unit of parallelism and of order. Part of the revision. It may be changed between batches: state goes along.",
 			},
 			{Name: "sources", Type: TypeList, Elem: &source, Required: true, Min: 1, Max: 64, Doc: "The inputs."},
 			{
@@ -160,7 +160,8 @@ func describeTransform() Field {
 			{
 				Name: "module", Type: TypeModule, Required: true, Interpolated: true, Example: "./clean.wasm",
 				Doc: "The WebAssembly module: a path, or sha256:<digest> for one that has run with this checkpoint: only its own modules/ is searched. Its file has at most 16 MiB, custom sections included: strip debug builds. " +
-					"On a slow machine one of over 10 MB may not be compiled in the time that it has, and need --compile-here. Later also stock:<name> and <name>@<version>.",
+					"On a slow machine one of over 10 MB may not be compiled in the time that it has, and need --compile-here. Or stock:<name>, a transform that comes with " +
+					"wasmill: the checkpoint keeps the code that ran first, until `wasmill run --update <transform>`. Later also <name>@<version>.",
 			},
 			{
 				Name: "config", Type: TypeConfig, Default: "{}", Example: "{minDistance: 100}",
@@ -177,12 +178,16 @@ func describeInput() *Field {
 		Fields: []Field{
 			{Name: "input", Type: TypeRef, Required: true, Example: "clean.flights", Doc: "A source, a transform, or name.port."},
 			{
-				Name: "keyBy", Type: TypeObject, Later: true, Example: "{json: [/carrier, /origin]}",
-				Doc: "Makes the stage keyed: records of one key meet in one lane. Give one of the three.",
+				Name: "keyBy", Type: TypeObject, Example: "{json: [/carrier, /origin]}",
+				Doc: "Makes the stage keyed: records of one key meet in one lane, and the stage may keep state. Either all entries of a stage have it, or " +
+					"none. Give one of the three. It becomes the record's key. A record without a key is set aside: see errors.",
 				Fields: []Field{
 					{Name: "key", Type: TypeBool, Example: "true", Doc: "The record's own key."},
 					{Name: "header", Type: TypeString, Example: "user", Doc: "The value of a header."},
-					{Name: "json", Type: TypePointers, Example: "[/carrier, /origin]", Doc: "JSON pointers into the value."},
+					{
+						Name: "json", Type: TypePointers, Example: "[/carrier, /origin]",
+						Doc: "JSON pointers into the value. One: the text of what stands there; several: a JSON array of them.",
+					},
 				},
 			},
 		},

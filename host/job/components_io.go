@@ -42,9 +42,14 @@ func describeSource() Field {
 func describeEventTime() Field {
 	return Field{
 		Name: "eventTime", Type: TypeObject, Example: "{json: /time_hour, lateness: 2h}",
-		Doc: "Where the event time of a record stands. A record without one has none and moves no watermark.",
+		Doc: "Where the event time of a record stands: give json or timestamp. A record without one has none and moves no watermark. " +
+			"The job's watermark is the least of its sources', without those that have no event time at all.",
 		Fields: []Field{
-			{Name: "json", Type: TypePointer, Required: true, Example: "/time_hour", Doc: "A JSON pointer into the value."},
+			{Name: "json", Type: TypePointer, Example: "/time_hour", Doc: "A JSON pointer into the value."},
+			{
+				Name: "timestamp", Type: TypeBool, Example: "true",
+				Doc: "The timestamp of a topic's record. It is what counts without eventTime, too; this is for a lateness and idle of its own.",
+			},
 			{
 				Name: "unit", Type: TypeEnum, Values: []string{"s", "ms", "us", "ns"}, Example: "ms",
 				Doc: "The value is an integer, so many units since 1970. Without it the value is RFC 3339 text.",
@@ -52,6 +57,16 @@ func describeEventTime() Field {
 			{
 				Name: "lateness", Type: TypeDuration, Default: "0s", Max: 3650 * day, Example: "2h",
 				Doc: "How far the watermark stays behind the newest event time.",
+			},
+			{
+				Name: "idle", Type: TypeDuration, Min: 1, Max: 3650 * day, Example: "5s",
+				Doc: "When the source gave no record for so long, its watermark goes on with the clock, so that windows close. Without it the " +
+					"watermark stands still until there are records again.",
+			},
+			{
+				Name: "complete", Type: TypeBool, Default: "false", Example: "true",
+				Doc: "When everything is read the watermark goes to the end of time: all windows close and all event-time timers fire. For files " +
+					"with trigger availableNow and for a generator with records; what comes in a later run is late.",
 			},
 		},
 	}
@@ -124,7 +139,8 @@ func describeSink() Field {
 			},
 			{
 				Name: "mode", Type: TypeEnum, Values: []string{"append", "upsert", "changelog"}, Default: "append",
-				Doc: "append adds rows. upsert and changelog are not in this version.",
+				Doc: "append adds rows. upsert, for kafka and stdout: a record takes the place of the earlier one of its key, and without a value it " +
+					"deletes it. changelog, for kafka, stdout and files of jsonl: each update is a row. What a transform updates fits no sink that appends.",
 			},
 			describeFilesSink(),
 			{

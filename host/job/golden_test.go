@@ -32,6 +32,7 @@ func testEnv() Env {
 			}
 			return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrNotExist}
 		},
+		Stock: []string{"aggregate", "filter", "join", "tumbling"},
 		CheckConnection: func(name, kind string, settings []byte) error {
 			var err error
 			switch kind {

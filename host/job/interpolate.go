@@ -19,6 +19,8 @@ type Env struct {
 	ReadFile func(path string) ([]byte, error)
 	// CheckConnection says what is wrong with the settings of a connection of a kind; nil takes any.
 	CheckConnection func(name, kind string, settings []byte) error
+	// Stock are the names of the transforms that come with the program, sorted.
+	Stock []string
 }
 
 // reference is ${env:X}, ${env:X:-default} or ${file:X}.

@@ -90,11 +90,14 @@ type GeneratorSource struct {
 	Records int64 // records in all; 0 without end
 }
 
-// EventTime says where a record's event time stands.
+// EventTime says where a record's event time stands, and what follows from it. One of JSON and Timestamp is set.
 type EventTime struct {
-	JSON     string        // JSON pointer (RFC 6901) into the value
-	Unit     string        // "" RFC 3339 text; else s, ms, us or ns of an integer since 1970
-	Lateness time.Duration // how far the watermark stays behind the newest event time
+	JSON      string        // JSON pointer (RFC 6901) into the value
+	Unit      string        // "" RFC 3339 text; else s, ms, us or ns of an integer since 1970
+	Timestamp bool          // the time that the source itself gives a record
+	Lateness  time.Duration // how far the watermark stays behind the newest event time
+	Idle      time.Duration // after how long without a record the watermark goes on with the clock; 0 never
+	Complete  bool          // when all is read, the watermark goes to the end of time
 }
 
 // Batch bounds what one batch takes of a source.
@@ -118,6 +121,9 @@ type Input struct {
 	Port  string // "" the only or first output
 	KeyBy *KeyBy // nil: not keyed
 }
+
+// Keyed reports whether the transform is a keyed stage.
+func (t *Transform) Keyed() bool { return len(t.From) > 0 && t.From[0].KeyBy != nil }
 
 // Ref returns the input as it is written: name or name.port.
 func (i Input) Ref() string {
@@ -157,7 +163,7 @@ type Limits struct {
 type Sink struct {
 	Name   string
 	From   []Input // empty for the sink that takes the dead letters
-	Mode   string  // append
+	Mode   string  // append, upsert, changelog
 	Files  *FilesSink
 	Stdout *StdoutSink
 	Kafka  *KafkaSink
@@ -175,6 +181,13 @@ type FilesSink struct {
 	MaxPartSize int64         // bytes of rows before compression
 	Retention   time.Duration // data older than this is deleted; 0 never
 }
+
+// The modes of sinks.
+const (
+	ModeAppend    = "append"    // each record is one more row
+	ModeUpsert    = "upsert"    // a record takes the place of the earlier one of its key; without a value it deletes it
+	ModeChangelog = "changelog" // each update is a row
+)
 
 // StdoutSink prints values, one a line.
 type StdoutSink struct {

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/wasmill/wasmill/abi"
@@ -10,14 +11,22 @@ import (
 // CodeModule is the code of a job that does not fit the modules it names.
 const CodeModule = "job.module"
 
-// CheckModules checks what only the modules know: whether the ports that `from` names exist, and whether each transform
-// has as many entries in `from` as its module has inputs. A module with one input takes any number of entries. The error
-// is an *Errors.
-func (j *Job) CheckModules(manifests map[string]*abi.Manifest) error {
+// ModuleFacts is what a module says of itself before it runs.
+type ModuleFacts struct {
+	Manifest *abi.Manifest
+	Stateful bool // it imports the functions of state
+}
+
+// CheckModules checks what only the modules know: whether the ports that `from` names exist, whether each transform has as
+// many entries in `from` as its module has inputs (a module with one input takes any number), whether what keeps state is a
+// keyed stage, and whether updates go to sinks that take them. The error is an *Errors.
+func (j *Job) CheckModules(modules map[string]ModuleFacts) error {
 	c := &checker{places: j.places}
-	for i, t := range j.Transforms {
+	for i := range j.Transforms {
+		t := &j.Transforms[i]
 		path := fmt.Sprintf("spec.transforms[%d].from", i)
-		if m := manifests[t.Name]; m != nil && len(m.Inputs) != 1 && len(m.Inputs) != len(t.From) {
+		facts := modules[t.Name]
+		if m := facts.Manifest; m != nil && len(m.Inputs) != 1 && len(m.Inputs) != len(t.From) {
 			var names []string
 			for _, p := range m.Inputs {
 				names = append(names, p.Name)
@@ -25,10 +34,14 @@ func (j *Job) CheckModules(manifests map[string]*abi.Manifest) error {
 			c.wrongAt(path, CodeModule, fmt.Sprintf("the module %s has %d inputs (%s), and from has %d entries; they match by position",
 				t.Module.Ref, len(names), strings.Join(names, ", "), len(t.From)), "")
 		}
-		c.ports(t.From, path, manifests)
+		c.stateless(t, facts, path)
+		c.ports(t.From, path, modules)
 	}
-	for i, s := range j.Sinks {
-		c.ports(s.From, fmt.Sprintf("spec.sinks[%d].from", i), manifests)
+	u := updates{job: j, modules: modules}
+	for i := range j.Sinks {
+		path := fmt.Sprintf("spec.sinks[%d].from", i)
+		c.ports(j.Sinks[i].From, path, modules)
+		c.updates(&j.Sinks[i], path, u.origin)
 	}
 	if err := c.errors(j.File); err != nil {
 		return err
@@ -36,10 +49,64 @@ func (j *Job) CheckModules(manifests map[string]*abi.Manifest) error {
 	return nil
 }
 
+// stateless refuses a stage without keys whose module keeps state.
+func (c *checker) stateless(t *Transform, facts ModuleFacts, path string) {
+	if t.Keyed() || len(t.From) == 0 {
+		return
+	}
+	why := ""
+	switch m := facts.Manifest; {
+	case m != nil && len(m.Tables) > 0:
+		var names []string
+		for _, table := range m.Tables {
+			names = append(names, table.Name)
+		}
+		why = "has tables (" + strings.Join(names, ", ") + ")"
+	case facts.Stateful:
+		why = "uses state"
+	default:
+		return
+	}
+	c.wrongAt(path, CodeModule, fmt.Sprintf("the module %s %s, and state is kept by key: give each entry of from a keyBy, as {input: %s, keyBy: {json: /id}}",
+		t.Module.Ref, why, t.From[0].Ref()), "")
+}
+
+// updates finds where updates come from.
+type updates struct {
+	job     *Job
+	modules map[string]ModuleFacts
+}
+
+// origin names the port whose updates an input hands on, "" when it has none. A port has updates when its manifest says so;
+// a stage without keys keeps nothing it could resolve updates with, so it hands on those it gets.
+func (u *updates) origin(in Input) string {
+	i := slices.IndexFunc(u.job.Transforms, func(t Transform) bool { return t.Name == in.Name })
+	if i < 0 {
+		return ""
+	}
+	t := &u.job.Transforms[i]
+	if m := u.modules[t.Name].Manifest; m != nil {
+		for k, p := range m.Outputs {
+			if (p.Name == in.Port || in.Port == "" && k == 0) && p.Updates {
+				return in.Ref()
+			}
+		}
+	}
+	if t.Keyed() {
+		return ""
+	}
+	for _, up := range t.From {
+		if origin := u.origin(up); origin != "" {
+			return origin
+		}
+	}
+	return ""
+}
+
 // ports demands that named ports exist, and that a transform without outputs feeds nothing.
-func (c *checker) ports(from []Input, path string, manifests map[string]*abi.Manifest) {
+func (c *checker) ports(from []Input, path string, modules map[string]ModuleFacts) {
 	for i, in := range from {
-		m := manifests[in.Name]
+		m := modules[in.Name].Manifest
 		if m == nil {
 			continue
 		}

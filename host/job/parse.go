@@ -81,7 +81,10 @@ func buildSource(v *value, f *Field, availableNow bool) Source {
 		Attach: v.at("attach").texts(),
 	}
 	if e := v.at("eventTime"); e.set {
-		s.EventTime = &EventTime{JSON: e.at("json").text, Unit: e.at("unit").text, Lateness: milliseconds(e.at("lateness").num)}
+		s.EventTime = &EventTime{
+			JSON: e.at("json").text, Unit: e.at("unit").text, Timestamp: e.at("timestamp").num == 1,
+			Lateness: milliseconds(e.at("lateness").num), Idle: milliseconds(e.at("idle").num), Complete: e.at("complete").num == 1,
+		}
 	}
 	switch v.kind(f) {
 	case "files":

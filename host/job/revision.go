@@ -62,9 +62,11 @@ type revisionGenerator struct {
 }
 
 type revisionEventTime struct {
-	JSON       string `json:"json"`
+	JSON       string `json:"json,omitempty"` // "" is the source's own timestamp
 	Unit       string `json:"unit,omitempty"`
 	LatenessMS int64  `json:"latenessMs"`
+	IdleMS     int64  `json:"idleMs,omitempty"`
+	Complete   bool   `json:"complete,omitempty"`
 }
 
 type revisionTransform struct {
@@ -89,12 +91,14 @@ type revisionManifest struct {
 	Inputs  []revisionPort `json:"inputs"`
 	Outputs []revisionPort `json:"outputs"`
 	Tables  []string       `json:"tables,omitempty"`
+	Types   []string       `json:"types,omitempty"` // of the tables; nil when all are bytes
 }
 
 type revisionPort struct {
 	Name    string   `json:"name"`
 	Content string   `json:"content,omitempty"`
 	Fields  []string `json:"fields,omitempty"`
+	Updates bool     `json:"updates,omitempty"`
 }
 
 type revisionLimits struct {
@@ -191,7 +195,9 @@ func reviseSource(s *Source) revisionSource {
 		}
 	}
 	if e := s.EventTime; e != nil {
-		r.EventTime = &revisionEventTime{JSON: e.JSON, Unit: e.Unit, LatenessMS: e.Lateness.Milliseconds()}
+		r.EventTime = &revisionEventTime{
+			JSON: e.JSON, Unit: e.Unit, LatenessMS: e.Lateness.Milliseconds(), IdleMS: e.Idle.Milliseconds(), Complete: e.Complete,
+		}
 	}
 	return r
 }
@@ -228,12 +234,26 @@ func reviseManifest(m *abi.Manifest) *revisionManifest {
 		r.Inputs = append(r.Inputs, revisionPort{Name: p.Name, Content: p.Content, Fields: p.Fields})
 	}
 	for _, p := range m.Outputs {
-		r.Outputs = append(r.Outputs, revisionPort{Name: p.Name, Content: p.Content})
+		r.Outputs = append(r.Outputs, revisionPort{Name: p.Name, Content: p.Content, Updates: p.Updates})
 	}
+	typed := false
 	for _, t := range m.Tables {
 		r.Tables = append(r.Tables, t.Name)
+		r.Types = append(r.Types, t.Type)
+		typed = typed || t.Type != abi.TableBytes
+	}
+	if !typed {
+		r.Types = nil
 	}
 	return r
+}
+
+// typeOf returns the type of the manifest's table i.
+func (m *revisionManifest) typeOf(i int) string {
+	if i < len(m.Types) {
+		return m.Types[i]
+	}
+	return abi.TableBytes
 }
 
 func reviseSink(s *Sink) revisionSink {

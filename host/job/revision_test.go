@@ -49,7 +49,7 @@ func revisionInputs() RevisionInputs {
 				ABI: 1, Name: "clean", Version: "1.0.0",
 				Inputs:  []abi.InputPort{{Name: "in", Content: "json", Fields: []string{"/a"}}},
 				Outputs: []abi.OutputPort{{Name: "flights", Content: "json"}, {Name: "late"}},
-				Tables:  []abi.Table{{Name: "counts"}},
+				Tables:  []abi.Table{{Name: "counts", Type: abi.TableBytes}},
 			},
 		}},
 	}
@@ -189,14 +189,17 @@ func TestCompare(t *testing.T) {
 		"config":            {edit("min: 100", "min: 101"), []string{"compatible transforms.clean.config"}},
 		"limits":            {edit("      config", "      limits: {memory: 1MiB}\n      config"), []string{"compatible transforms.clean.limits"}},
 		"from":              {edit("from: [flights, rows]", "from: [rows, flights]"), []string{"compatible transforms.clean.from"}},
-		"keyBy":             {edit("from: [flights, rows]", "from: [flights, {input: rows, keyBy: {json: /a}}]"), []string{"needs-consent transforms.clean.keyBy"}},
+		"keyed":             {edit("from: [flights, rows]", "from: [{input: flights, keyBy: {key: true}}, {input: rows, keyBy: {json: /a}}]"), []string{"compatible transforms.clean.keyBy"}},
+		"idle":              {edit("lateness: 2h", "lateness: 2h, idle: 5s"), []string{"compatible sources.flights.eventTime"}},
+		"table type":        {module(func(m *ModuleInputs) { m.Manifest.Tables = []abi.Table{{Name: "counts", Type: abi.TableI64}} }), []string{"needs-consent transforms.clean.tables.counts"}},
+		"renamed table":     {module(func(m *ModuleInputs) { m.Manifest.Tables = []abi.Table{{Name: "sums", Type: abi.TableBytes}} }), []string{"needs-consent transforms.clean.tables.counts", "compatible transforms.clean.tables.sums"}},
 		"code":              {module(func(m *ModuleInputs) { m.SHA256, m.Image = strings.Repeat("1", 64), "2" }), []string{"compatible transforms.clean.module"}},
 		"image":             {module(func(m *ModuleInputs) { m.Image = "2" }), []string{"compatible transforms.clean.image"}},
 		"lost table":        {module(func(m *ModuleInputs) { m.Manifest.Tables = nil }), []string{"needs-consent transforms.clean.tables.counts"}},
 		"new sink":          {edit("    - name: dead\n", "    - {name: more, from: [orders], stdout: {}}\n    - name: dead\n"), []string{"compatible sinks.more"}},
 		"renamed sink":      {edit("name: lake", "name: pond"), []string{"needs-consent sinks.lake", "compatible sinks.pond"}},
 		"sink format":       {edit("format: parquet", "format: csv"), []string{"needs-consent sinks.lake.format"}},
-		"sink mode":         {edit("      files: {path: out", "      mode: upsert\n      files: {path: out"), []string{"needs-consent sinks.lake.mode"}},
+		"sink mode":         {edit("      stdout: {}", "      mode: upsert\n      stdout: {}"), []string{"needs-consent sinks.dead.mode"}},
 		"partitions":        {edit(", partitionBy: [z]", ""), []string{"needs-consent sinks.lake.partitionBy"}},
 		"new column":        {edit("{z: string,", "{z: string, n: int32,"), []string{"compatible sinks.lake.schema.n"}},
 		"lost column":       {edit(`, a: "decimal(9,2)"}, partitionBy: [z]`, `, b: int32}, partitionBy: [z]`), []string{"needs-consent sinks.lake.schema.a", "compatible sinks.lake.schema.b"}},
@@ -232,6 +235,112 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+const keyed = "apiVersion: wasmill/v1\nkind: Job\nmetadata: {name: t}\nspec:\n  checkpoint: c\n  sources: [{name: a, generator: {}}, {name: b, generator: {}}]\n" +
+	"  transforms: [{name: count, from: [{input: a, keyBy: {json: [/x, /y]}}], module: ./m.wasm}, {name: thin, from: [count], module: ./f.wasm}]\n" +
+	"  sinks: [{name: o, from: [thin], stdout: {}}]\n"
+
+func keyedInputs() RevisionInputs {
+	manifest := func(tables ...abi.Table) *abi.Manifest {
+		return &abi.Manifest{Inputs: []abi.InputPort{{Name: "in"}}, Outputs: []abi.OutputPort{{Name: "out"}}, Tables: tables}
+	}
+	return RevisionInputs{Groups: 64, Modules: map[string]ModuleInputs{
+		"count": {SHA256: "1", Manifest: manifest(abi.Table{Name: "counts", Type: abi.TableI64})}, "thin": {SHA256: "2", Manifest: manifest()},
+	}}
+}
+
+// TestCompareKeyed: what leaves state behind needs the user's word, what takes it along does not.
+func TestCompareKeyed(t *testing.T) {
+	before, _ := revisionOf(t, keyed, keyedInputs())
+	for name, tt := range map[string]struct {
+		old, now string
+		want     string
+	}{
+		"lanes":        {"  sources:", "  lanes: 8\n  sources:", "compatible lanes: 4 lanes become 8: output may come in another order; state goes along"},
+		"another key":  {"json: [/x, /y]", "json: /x", "needs-consent transforms.count.keyBy: the key changes from /x+/y to /x: state kept under the old keys is not found again"},
+		"the own key":  {"json: [/x, /y]", "key: true", "needs-consent transforms.count.keyBy: the key changes from /x+/y to the record's key: state kept under the old keys is not found again"},
+		"no key":       {"{input: a, keyBy: {json: [/x, /y]}}", "a", "needs-consent transforms.count.keyBy: the stage has no keys any more: what it has kept, tables and timers, is left behind"},
+		"one more":     {"from: [{input: a, keyBy: {json: [/x, /y]}}]", "from: [{input: a, keyBy: {json: [/x, /y]}}, {input: b, keyBy: {header: h}}]", "compatible transforms.count.from: it reads [a b] instead of [a]\ncompatible transforms.count.keyBy: more inputs, with keys of their own; state stays under the keys it has"},
+		"another mode": {"from: [thin], stdout", "from: [thin], mode: changelog, stdout", "needs-consent sinks.o.mode: append becomes changelog, beside rows that are already there"},
+		"stateless gone": {
+			", {name: thin, from: [count], module: ./f.wasm}]\n  sinks: [{name: o, from: [thin]", "]\n  sinks: [{name: o, from: [count]",
+			"compatible transforms.thin: the transform is gone\ncompatible sinks.o.from: it takes [count] instead of [thin]",
+		},
+		"stateful gone": {
+			"{name: count, from: [{input: a, keyBy: {json: [/x, /y]}}], module: ./m.wasm}, {name: thin, from: [count]", "{name: thin, from: [a]",
+			"needs-consent transforms.count: the transform is gone, and what it has kept, tables and timers, is left behind; under another name it would begin empty\n" +
+				"compatible transforms.thin.from: it reads [a] instead of [count]",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(keyed, tt.old) {
+				t.Fatal("nothing to change")
+			}
+			after, _ := revisionOf(t, strings.Replace(keyed, tt.old, tt.now, 1), keyedInputs())
+			changes, err := Compare(before, after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range changes {
+				got = append(got, string(c.Severity)+" "+c.Path+": "+c.What)
+			}
+			if diff := cmp.Diff(strings.Split(tt.want, "\n"), got); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+		})
+	}
+	in := keyedInputs()
+	in.Groups = 128
+	after, _ := revisionOf(t, keyed, in)
+	if changes, err := Compare(before, after); err != nil || len(changes) != 1 || changes[0].Severity != NeedsConsent {
+		t.Errorf("other key groups: %v, %v", changes, err)
+	}
+}
+
+// TestCheckState: what keeps state is keyed, and what updates goes where updates are taken.
+func TestCheckState(t *testing.T) {
+	table := []abi.Table{{Name: "counts", Type: abi.TableI64}, {Name: "seen", Type: abi.TableBytes}}
+	facts := func(updates, stateful bool, tables []abi.Table) ModuleFacts {
+		return ModuleFacts{Stateful: stateful, Manifest: &abi.Manifest{
+			Inputs: []abi.InputPort{{Name: "in"}}, Outputs: []abi.OutputPort{{Name: "out", Updates: updates}, {Name: "late"}}, Tables: tables,
+		}}
+	}
+	bare := facts(false, false, nil)
+	const unkey, unkeyed = "{input: a, keyBy: {json: [/x, /y]}}", "a"
+	files := func(rest string) string { return "from: [thin], files: {path: out, " + rest + "}" }
+	for name, tt := range map[string]struct {
+		old, now    string
+		count, thin ModuleFacts
+		want        string
+	}{
+		"keyed with tables":   {"", "", facts(false, true, table), bare, ""},
+		"keyed without":       {"", "", bare, bare, ""},
+		"tables, no key":      {unkey, unkeyed, facts(false, false, table), bare, "job.yaml:7:30: spec.transforms[0].from: the module ./m.wasm has tables (counts, seen), and state is kept by key: give each entry of from a keyBy, as {input: a, keyBy: {json: /id}}"},
+		"imports, no key":     {unkey, unkeyed, facts(false, true, nil), bare, "job.yaml:7:30: spec.transforms[0].from: the module ./m.wasm uses state, and state is kept by key: give each entry of from a keyBy, as {input: a, keyBy: {json: /id}}"},
+		"updates to append":   {"from: [thin]", "from: [count]", facts(true, true, table), bare, "job.yaml:8:28: spec.sinks[0].from[0]: count gives updates, each in place of the earlier one of its key, and a sink with mode append would keep them all side by side; give the sink mode: upsert or mode: changelog"},
+		"updates handed on":   {"", "", facts(true, true, table), bare, "job.yaml:8:28: spec.sinks[0].from[0]: thin passes on the updates of count, each in place of the earlier one of its key, and a sink with mode append would keep them all side by side; give the sink mode: upsert or mode: changelog"},
+		"another port":        {"from: [thin]", "from: [count.late]", facts(true, true, table), bare, ""},
+		"upsert":              {"from: [thin]", "from: [thin], mode: upsert", facts(true, true, table), bare, ""},
+		"into jsonl":          {"from: [thin], stdout: {}", files("format: jsonl"), facts(true, true, table), bare, "job.yaml:8:28: spec.sinks[0].from[0]: thin passes on the updates of count, each in place of the earlier one of its key, and a sink with mode append would keep them all side by side; give the sink mode: changelog"},
+		"into parquet":        {"from: [thin], stdout: {}", files("format: parquet, schema: {a: string}"), facts(true, true, table), bare, "job.yaml:8:28: spec.sinks[0].from[0]: thin passes on the updates of count, each in place of the earlier one of its key, and a sink with mode append would keep them all side by side; files of format jsonl take them with mode: changelog, kafka and stdout also with mode: upsert"},
+		"resolved in a stage": {"from: [count], module: ./f", "from: [{input: count, keyBy: {key: true}}], module: ./f", facts(true, true, table), bare, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, err := Parse("job.yaml", []byte(strings.Replace(keyed, tt.old, tt.now, 1)), testEnv())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if err := j.CheckModules(map[string]ModuleFacts{"count": tt.count, "thin": tt.thin}); err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("got %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
 // TestCompareMissesNothing: different bytes never compare as equal.
 func TestCompareMissesNothing(t *testing.T) {
 	before, _ := revisionOf(t, revised, revisionInputs())
@@ -250,7 +359,7 @@ func TestCheckModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest := func(inputs int, outputs ...string) map[string]*abi.Manifest {
+	manifest := func(inputs int, outputs ...string) map[string]ModuleFacts {
 		m := &abi.Manifest{}
 		for range inputs {
 			m.Inputs = append(m.Inputs, abi.InputPort{Name: "in"})
@@ -258,11 +367,11 @@ func TestCheckModules(t *testing.T) {
 		for _, o := range outputs {
 			m.Outputs = append(m.Outputs, abi.OutputPort{Name: o})
 		}
-		return map[string]*abi.Manifest{"clean": m}
+		return map[string]ModuleFacts{"clean": {Manifest: m}}
 	}
 	for name, tt := range map[string]struct {
-		manifests map[string]*abi.Manifest
-		want      []string
+		modules map[string]ModuleFacts
+		want    []string
 	}{
 		"fits one input":  {manifest(1, "flights", "late"), nil},
 		"fits two inputs": {manifest(2, "flights"), nil},
@@ -274,7 +383,7 @@ func TestCheckModules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			if err := j.CheckModules(tt.manifests); err != nil {
+			if err := j.CheckModules(tt.modules); err != nil {
 				got = strings.Split(err.Error(), "\n")
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

@@ -14,6 +14,7 @@ func (c *checker) semantics(j *Job, v *value) {
 	g := c.graph(j, spec)
 	for i, s := range spec.at("sources").items {
 		c.source(j, s, &j.Sources[i])
+		c.eventTime(s.at("eventTime"), &j.Sources[i], j.Trigger.AvailableNow)
 		if g := j.Sources[i].Generator; g != nil && !s.at("generator").bad && j.Trigger.AvailableNow && g.Rate == 0 && g.Records == 0 {
 			c.wrongAt(s.at("generator").path, CodeConflict, "with availableNow a generator needs records or a rate: it would never end", "")
 		}
@@ -111,9 +112,7 @@ func (c *checker) transform(v *value, t *Transform) {
 		c.module(m, &t.Module)
 	}
 	c.limits(v.at("limits"))
-	for _, i := range v.at("from").items {
-		c.keyBy(i.at("keyBy"))
-	}
+	c.keys(v.at("from").items)
 }
 
 func (c *checker) module(v *value, m *Module) {
@@ -123,7 +122,14 @@ func (c *checker) module(v *value, m *Module) {
 			c.wrongAt(v.path, CodeValue, fmt.Sprintf("%q: after stock: comes a name", cut(m.Ref)), "")
 			return
 		}
-		c.wrongAt(v.path, CodeUnsupported, "stock: transforms are not available in this version; give a path or sha256:<digest>", "")
+		if !slices.Contains(c.env.Stock, m.Stock) {
+			suggestion := closest(m.Stock, c.env.Stock)
+			message := fmt.Sprintf("no transform called %q comes with this version of wasmill", cut(m.Stock))
+			if suggestion == "" && len(c.env.Stock) > 0 {
+				message += "; there are " + strings.Join(c.env.Stock, ", ")
+			}
+			c.wrongAt(v.path, CodeReference, message, suggestion)
+		}
 	case strings.HasPrefix(m.Ref, "sha256:"):
 		if !digestForm.MatchString(m.SHA256) {
 			c.wrongAt(v.path, CodeValue, "after sha256: come 64 hex digits in lower case", "")
@@ -139,28 +145,8 @@ func (c *checker) module(v *value, m *Module) {
 	}
 }
 
-func (c *checker) keyBy(v *value) {
-	if !v.set || v.fields == nil {
-		return
-	}
-	given := 0
-	for _, k := range []string{"key", "header", "json"} {
-		if v.at(k).set {
-			given++
-		}
-	}
-	if given != 1 {
-		c.wrongAt(v.path, CodeConflict, "keyBy takes exactly one of key: true, header: <name>, json: <pointer or list>", "")
-	}
-	if k := v.at("key"); k.good() && k.num == 0 {
-		c.wrongAt(k.path, CodeValue, "key can only be true", "")
-	}
-}
-
 func (c *checker) sink(v *value, s *Sink) {
-	if m := v.at("mode"); m.good() && m.text != "append" {
-		c.wrongAt(m.path, CodeUnsupported, "mode "+m.text+" is not available in this version; append is", "")
-	}
+	c.mode(v, s)
 	if v.at("files").set && s.Files != nil {
 		c.filesSink(v.at("files"), s.Files)
 	}

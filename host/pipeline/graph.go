@@ -63,11 +63,25 @@ func (w *wirer) source(s *job.Source) {
 		Limit: source.Limit{Records: s.Batch.MaxRecords, Bytes: s.Batch.MaxBytes},
 	}
 	node.SkipLost = s.Files != nil && s.Files.OnDataLoss == "skip" || s.Kafka != nil && s.Kafka.OnDataLoss == "skip"
-	if s.EventTime != nil {
-		node.EventTime = &engine.EventTime{Pointer: s.EventTime.JSON, Unit: abi.TimeUnit(s.EventTime.Unit)}
-	}
+	node.EventTime = eventTime(s)
 	w.sources[s.Name] = len(w.graph.Sources)
 	w.graph.Sources = append(w.graph.Sources, node)
+}
+
+// eventTime is where a source's event time stands. Topics and the generator give records one of their own; files without
+// a pointer have none, and are left out of the watermark.
+func eventTime(s *job.Source) *engine.EventTime {
+	e := s.EventTime
+	switch {
+	case e != nil:
+		return &engine.EventTime{
+			Pointer: e.JSON, Unit: abi.TimeUnit(e.Unit),
+			LatenessMS: e.Lateness.Milliseconds(), IdleMS: e.Idle.Milliseconds(), Complete: e.Complete,
+		}
+	case s.Files != nil:
+		return nil
+	}
+	return &engine.EventTime{}
 }
 
 // transforms adds the stages whose inputs are there until none is left. The job has no cycle, so each round adds one.
@@ -113,11 +127,19 @@ func (w *wirer) transform(t *job.Transform) error {
 		if err != nil {
 			return err
 		}
+		e.KeyBy = keyBy(in.KeyBy)
 		node.Inputs = append(node.Inputs, e)
 	}
 	w.stages[t.Name] = len(w.graph.Stages)
 	w.graph.Stages = append(w.graph.Stages, node)
 	return nil
+}
+
+func keyBy(k *job.KeyBy) *engine.KeyBy {
+	if k == nil {
+		return nil
+	}
+	return &engine.KeyBy{Key: k.Key, Header: k.Header, JSON: k.JSON}
 }
 
 // edge resolves a reference. CheckModules has found the ports that no manifest declares, in better words.
@@ -145,6 +167,7 @@ func UnreadPorts(g *engine.Graph) []string {
 	read := map[engine.Edge]bool{}
 	for i := range g.Stages {
 		for _, e := range g.Stages[i].Inputs {
+			e.KeyBy = nil
 			read[e] = true
 		}
 	}

@@ -44,6 +44,10 @@ type Env struct {
 	VerifyShare float64
 	// AllowChanges lets a job open that has changed in a way that loses, repeats or mixes something.
 	AllowChanges bool
+	// Stock finds a transform that comes with the program, by name; nil has none.
+	Stock func(name string) (sandbox.Binary, bool)
+	// Update are the transforms that take the program's stock module instead of the one that ran first.
+	Update []string
 }
 
 // Program is a job whose modules are compiled and started: all that can be known of it without its checkpoint.
@@ -56,6 +60,7 @@ type Program struct {
 	loaded    map[string]*loaded // by transform
 	revived   []*loaded          // of earlier revisions
 	verifying map[string]*loaded // on the other engine, by transform
+	stock     stockModules
 }
 
 // host is who runs batches.
@@ -66,9 +71,12 @@ func (e *Env) host() checkpoint.Host {
 // Load compiles and starts the job's modules.
 func Load(ctx context.Context, j *job.Job, env Env) (*Program, error) {
 	p := &Program{Job: j, env: env, loaded: map[string]*loaded{}}
+	if err := p.readLocked(ctx); err != nil {
+		return nil, err
+	}
 	for i := range j.Transforms {
 		t := &j.Transforms[i]
-		binary, err := p.binary(ctx, t)
+		binary, err := p.binary(t)
 		if err == nil {
 			p.loaded[t.Name], err = start(ctx, env.Sandbox, t, binary, p.guestLog(t.Name))
 		}
@@ -88,11 +96,11 @@ func Load(ctx context.Context, j *job.Job, env Env) (*Program, error) {
 
 // check holds the job against the manifests of its modules, and computes the revision.
 func (p *Program) check() error {
-	manifests := map[string]*abi.Manifest{}
+	facts := map[string]job.ModuleFacts{}
 	for name, l := range p.loaded {
-		manifests[name] = l.program.Manifest()
+		facts[name] = job.ModuleFacts{Manifest: l.program.Manifest(), Stateful: l.module.Info().Stateful}
 	}
-	if err := p.Job.CheckModules(manifests); err != nil {
+	if err := p.Job.CheckModules(facts); err != nil {
 		return err
 	}
 	if err := p.revise(); err != nil {
@@ -102,8 +110,11 @@ func (p *Program) check() error {
 	return err
 }
 
-// binary finds a transform's module: a file, or one that the checkpoint keeps.
-func (p *Program) binary(_ context.Context, t *job.Transform) (sandbox.Binary, error) {
+// binary finds a transform's module: a file, one that the checkpoint keeps, or one that comes with the program.
+func (p *Program) binary(t *job.Transform) (sandbox.Binary, error) {
+	if t.Module.Stock != "" {
+		return p.stockBinary(t)
+	}
 	if t.Module.SHA256 != "" {
 		b, err := ReadBinary(p.env.Files, path.Join(p.Job.Checkpoint, "modules", t.Module.SHA256+".wasm"))
 		if f, ok := errors.AsType[*fault.Error](err); ok && f.ErrCode == CodeModuleMissing {
@@ -296,6 +307,9 @@ func (pl *Pipeline) keep(ctx context.Context) error {
 		if err := pl.log.PutModule(ctx, l.module.Info().Digest, l.binary.Stored()); err != nil {
 			return err
 		}
+	}
+	if err := pl.lock(ctx); err != nil {
+		return err
 	}
 	return pl.log.PutRevision(ctx, pl.program.Revision, pl.program.Canonical)
 }

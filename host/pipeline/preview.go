@@ -37,6 +37,8 @@ type Preview struct {
 	Gone []string
 	// Findings are the targets that the next start refuses.
 	Findings []checkpoint.Finding
+	// Stock are the modules that come with the program.
+	Stock []StockModule
 	// Clusters are those that the job publishes to.
 	Clusters []Cluster
 }
@@ -77,7 +79,7 @@ func (p *Program) Preview(ctx context.Context) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Preview{Revision: p.Revision, Unread: UnreadPorts(g), Paths: paths(g, policy)}
+	v := &Preview{Revision: p.Revision, Unread: UnreadPorts(g), Paths: paths(g, policy), Stock: p.stockShown()}
 	tail, found, err := p.standing(ctx)
 	if err != nil {
 		return nil, err
