@@ -1,0 +1,8 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+
+pub mod config;
+pub mod decimal;
+pub mod json;
+pub mod scan;
+pub mod time;
