@@ -10,6 +10,6 @@ func init() {
 	mem.Guest.Init = module.init
 	mem.Guest.Batch = func(frame, _ uint32) int32 { return module.batch(uint64(frame)) }
 	mem.Guest.Use = func(t any) {
-		module = guest{transform: t.(Transform), pointers: module.pointers, declared: module.declared}
+		module = guest{transform: t.(Transform), pointers: module.pointers, declared: module.declared, state: module.state}
 	}
 }

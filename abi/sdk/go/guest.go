@@ -18,6 +18,15 @@ type guest struct {
 	input     mem.Arena
 	text      mem.Arena
 	absent    mem.Arena // fields that are all absent, for records that have none
+	state     stateHooks
+}
+
+// stateHooks are how the rest of the SDK reaches state. They are not set in a module that has none, so that its linker
+// leaves all of it out.
+type stateHooks struct {
+	start  func() bool
+	before func(frame uint64)
+	after  func(last bool)
 }
 
 // module is the one guest of this module. Functions on the hot path use it instead of their receivers: at an address that
@@ -70,7 +79,7 @@ func (g *guest) init(config, n, maxFrame uint32) (status int32) {
 		}
 	}
 	if !g.text.Hold(maxText) || !g.absent.Hold(maxFields*fieldSize) || !g.out.make(uint64(maxFrame)) ||
-		!g.input.Hold(uint64(maxFrame)+mem.Align) {
+		!g.input.Hold(uint64(maxFrame)+mem.Align) || g.state.start != nil && !g.state.start() {
 		Log(Error, "wasmill: not enough memory for the arenas")
 		return 1
 	}
@@ -91,6 +100,9 @@ func (g *guest) batch(frame uint64) (status int32) {
 		return g.explain(frame, text)
 	}
 	g.out.batch = readBatch(frame)
+	if g.state.before != nil {
+		g.state.before(frame)
+	}
 	if err := g.records(frame); err != nil {
 		return g.explain(frame, err.Error())
 	}
@@ -98,6 +110,9 @@ func (g *guest) batch(frame uint64) (status int32) {
 		if err := g.transform.Finish(&g.out); err != nil {
 			return g.explain(frame, err.Error())
 		}
+	}
+	if g.state.after != nil {
+		g.state.after(g.out.batch.Last)
 	}
 	g.out.flush()
 	return 0
@@ -134,15 +149,16 @@ func digits(n uint64) string {
 // cannot be set aside.
 func (g *guest) records(frame uint64) error {
 	at, stride := mem.U32(frame+frameRecords), mem.U32(frame+frameStride)
-	// Whatever lies behind the declared fields is absent too: a record that has fewer is read as if it had none.
-	fields, step := at+recordSize, stride
-	if mem.U32(frame+frameFields) < uint64(len(g.pointers)) {
-		fields, step = g.absent.Base, 0
+	fields, step := g.fieldsOf(frame)
+	count := mem.U32(frame + frameCount)
+	handle := g.transform.Record
+	if g.transform.Timer != nil && count > 0 && mem.U8(at+recordHeaders+6) != 0 {
+		handle = g.transform.Timer
 	}
-	for range mem.U32(frame + frameCount) {
+	for range count {
 		mem.PutU32(frame+frameProgress, mem.U32(at+recordIndex))
 		module.rec.at, module.rec.fields = at, fields
-		err := module.transform.Record(&module.rec, &module.out)
+		err := handle(&module.rec, &module.out)
 		if err != nil || module.rec.bad != 0 {
 			if err = g.refuse(err); err != nil {
 				return err
@@ -151,6 +167,15 @@ func (g *guest) records(frame uint64) error {
 		at, fields = at+stride, fields+step
 	}
 	return nil
+}
+
+// fieldsOf is where the fields of a frame's first record lie, and how far it is to those of the next. Whatever lies behind
+// the declared fields is absent too: a record that has fewer is read as if it had none.
+func (g *guest) fieldsOf(frame uint64) (first, step uint64) {
+	if mem.U32(frame+frameFields) < uint64(len(g.pointers)) {
+		return g.absent.Base, 0
+	}
+	return mem.U32(frame+frameRecords) + recordSize, mem.U32(frame + frameStride)
 }
 
 // refuse sets aside the record that the transform is done with, and forgets its error. A timer's comes back.

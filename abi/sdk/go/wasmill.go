@@ -37,9 +37,18 @@ type Transform struct {
 	// Init runs once, before any record, with the job's configuration: an object. An error refuses the module. Optional.
 	Init func(config Value) error
 
-	// Record handles one record or timer. An error sets the record aside as a dead letter, or as poison: see [DeadLetter]
-	// and [Fail].
+	// Record handles one record. An error sets the record aside as a dead letter, or as poison: see [DeadLetter] and [Fail].
+	// What it has written to state by then stays written, so whatever can be refused is refused first.
 	Record func(r *Record, out *Out) error
+
+	// Timer handles one timer that is due, after the records: its key, [Record.EventTime], and its sub-key as the value. An
+	// error fails the batch. Without it, Record gets the timers too: see [Record.Kind].
+	Timer func(r *Record, out *Out) error
+
+	// Prefetch says which entries of state a record or timer will need. It runs over all records of a frame before the first
+	// of them is handled, and all it asked for is read in one call of the host; anything else is read when it is asked for, in
+	// a call each. Without it, cells, counters and lists are read for each record's key. Optional.
+	Prefetch func(r *Record, want *Want)
 
 	// Finish runs once at the end of the lane, for what was held back; its records stem from no input. An error fails the
 	// batch. Optional.

@@ -29,6 +29,8 @@ type Input struct {
 	EventTime  int64 // microseconds since 1970
 	Offset     int64
 	Partition  int32
+
+	kind uint8 // of a timer
 }
 
 // Values are inputs with these values and nothing else.
@@ -58,6 +60,7 @@ type Host struct {
 	Chunk    int           // most records of a frame, 1,024 when 0
 	Batch    wasmill.Batch // what the frames say; First, Last and Chunk are set by Run
 	MaxFrame uint32        // 262,288 when 0
+	State    State         // before the batch, and after Run what it left: a Host that runs again goes on from there
 	Log      []string      // what the transform wrote, filled by Run
 }
 
@@ -87,6 +90,9 @@ func (h *Host) Run(t wasmill.Transform, in []Input) ([]Output, error) {
 		for i := range count {
 			out = append(out, read(records+i*stride))
 		}
+	}
+	if err := h.State.begin(h.Manifest, h.Batch.Time); err != nil {
+		return nil, err
 	}
 	mem.Guest.Use(t)
 	if err := h.start(); err != nil {
@@ -126,8 +132,33 @@ func (h *Host) frames(in []Input, pointers []string) error {
 		h.Batch.Chunk++
 		h.Batch.First = false
 	}
+	if err := h.timers(chunk); err != nil {
+		return err
+	}
 	h.Batch.Last = true
 	return h.call(nil, 0, nil)
+}
+
+// timers runs the frames of the timers that are due, those of event time first.
+func (h *Host) timers(chunk int) error {
+	due := h.State.due(&h.Batch)
+	for len(due) > 0 {
+		n := 0
+		for n < min(chunk, len(due)) && due[n].Domain == due[0].Domain {
+			n++
+		}
+		in := make([]Input, n)
+		for i, t := range due[:n] {
+			in[i] = Input{Key: t.Key, Value: t.Sub, EventTime: t.Time, kind: 1 + uint8(t.Domain)}
+		}
+		if err := h.call(in, 0, nil); err != nil {
+			return err
+		}
+		h.Batch.Chunk++
+		h.Batch.First = false
+		due = due[n:]
+	}
+	return nil
 }
 
 // call writes one frame and runs it.
@@ -186,16 +217,18 @@ type writer struct {
 
 func (w *writer) record(at uint64, in *Input, index uint64, pointers []string) {
 	flags := uint64(0)
-	if in.EventTime != 0 {
+	if in.EventTime != 0 || in.kind != 0 {
 		flags |= 1
 	}
-	if !json.Valid(in.Value) {
+	if in.kind != 0 {
+		index = 0xffffffff
+	} else if !json.Valid(in.Value) {
 		flags |= 2
 	}
 	mem.PutU64(at, uint64(in.EventTime))
 	mem.PutU64(at+8, uint64(in.Offset))
 	mem.PutU64(at+16, w.bytes(in.Key))
-	mem.PutU64(at+32, w.entries|uint64(len(in.Headers))<<32|flags<<56)
+	mem.PutU64(at+32, w.entries|uint64(len(in.Headers))<<32|uint64(in.kind)<<48|flags<<56)
 	for _, e := range in.Headers {
 		mem.PutU64(w.entries, w.bytes([]byte(e.Name)))
 		mem.PutU64(w.entries+8, w.bytes(e.Value))
@@ -205,7 +238,7 @@ func (w *writer) record(at uint64, in *Input, index uint64, pointers []string) {
 	mem.PutU64(at+24, value)
 	mem.PutU32(at+40, uint64(uint32(in.Partition)))
 	mem.PutU64(at+48, index)
-	if flags&2 != 0 {
+	if flags&2 != 0 || in.kind != 0 {
 		return
 	}
 	for i, p := range pointers {

@@ -20,6 +20,9 @@ var (
 	Host struct {
 		Emit func(records, count, stride uint64)
 		Log  func(level uint32, text string)
+
+		StateRead  func(ops, count, buf, size, need uint64) int32
+		StateWrite func(ops, count uint64)
 	}
 	// Guest is what the SDK exports from a module, for a test to call.
 	Guest struct {
@@ -77,3 +80,11 @@ func Emit(records, count, stride uint64) { Host.Emit(records, count, stride) }
 
 // Log hands a line to the test.
 func Log(level uint32, text string) { Host.Log(level, text) }
+
+// StateRead has the test answer operations.
+func StateRead(ops, count, buf, size, need uint64) int32 {
+	return Host.StateRead(ops, count, buf, size, need)
+}
+
+// StateWrite has the test carry out operations.
+func StateWrite(ops, count uint64) { Host.StateWrite(ops, count) }

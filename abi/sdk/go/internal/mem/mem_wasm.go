@@ -47,3 +47,18 @@ func log(level, text, n uint32)
 func Log(level uint32, text string) {
 	log(level, uint32(Addr(unsafe.Pointer(unsafe.StringData(text)))), uint32(len(text)))
 }
+
+//go:wasmimport wasmill_1 state_read
+func stateRead(ops, count, buf, size, need uint32) int32
+
+// StateRead has count operations answered into size bytes at buf. Not 0: that is too little, and how much it takes stands at
+// need.
+func StateRead(ops, count, buf, size, need uint64) int32 {
+	return stateRead(uint32(ops), uint32(count), uint32(buf), uint32(size), uint32(need))
+}
+
+//go:wasmimport wasmill_1 state_write
+func stateWrite(ops, count uint32)
+
+// StateWrite has count operations carried out.
+func StateWrite(ops, count uint64) { stateWrite(uint32(ops), uint32(count)) }
