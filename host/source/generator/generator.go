@@ -1,8 +1,9 @@
-// Package generator is a source of made-up orders: the same ones for the same seed, for ever.
+// Package generator is a source of made-up events: the same ones for the same seed, for ever.
 //
-// Order n is a pure function of the seed and n, so that any range can be read again in any process. Orders come all at
-// once or at a rate by the clock, endless or up to a total. The package is for demonstrations, tests and benchmarks; it
-// touches no disk and must not look at the clock for anything but how many orders there are by now.
+// There are orders of a shop, and the persons, auctions and bids of the Nexmark benchmark. Event n is a pure function of
+// the seed and n, so that any range can be read again in any process. Events come all at once or at a rate by the clock,
+// endless or up to a total. The package is for demonstrations, tests and benchmarks; it touches no disk and must not look
+// at the clock for anything but how many events there are by now.
 package generator
 
 import (
@@ -11,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -29,54 +31,102 @@ const (
 )
 
 const (
-	// batchDefault is how many orders are planned at once where neither a limit nor a total says so.
+	// batchDefault is how many events are planned at once where neither a limit nor a total says so.
 	batchDefault = 100_000
-	// pieces is into how many splits a range is cut, minPiece how many orders one has at least. Both shape the lanes of
+	// pieces is into how many splits a range is cut, minPiece how many events one has at least. Both shape the lanes of
 	// a batch and so must not change without a change of the host's semantics.
 	pieces   = 8
 	minPiece = 1024
-	// askEvery is after how many orders a read looks whether it is still wanted.
+	// askEvery is after how many events a read looks whether it is still wanted.
 	askEvery = 1024
+)
+
+// Kind is what the events are.
+type Kind string
+
+// The kinds of events.
+const (
+	KindOrders  Kind = "orders"
+	KindNexmark Kind = "nexmark"
 )
 
 // Config says what is generated.
 type Config struct {
 	Name string // of the source, for messages
+	Kind Kind   // "" means orders
 	Seed uint64
-	// Total is how many orders there are; 0 means no end.
+	// Total is how many events there are; 0 means no end.
 	Total int64
-	// Rate is how many orders come in a second; 0 means that all are there at once.
+	// Rate is how many events come in a second; 0 means that all are there at once.
 	Rate int64
-	// Customers is among how many customers the orders are spread; 0 means 10,000.
+	// Customers is among how many customers orders are spread; 0 means 10,000.
 	Customers int64
+	// Nexmark says how Nexmark's events are.
+	Nexmark Nexmark
 	// Clock is read when Rate is set.
 	Clock func() time.Time
 }
 
-// Source generates orders. It implements source.Source.
-type Source struct {
-	cfg   Config
-	begun bool
-	from  int64 // the order that was next when the clock was first read
-	since time.Time
-	end   int64 // set by Freeze, -1 before
+// stream is one kind of events. Its methods are called in parallel.
+type stream interface {
+	name() string
+	// size is more bytes than a record takes on average.
+	size() int64
+	// has reports whether event n is one of the source's records.
+	has(n int64) bool
+	// count returns how many of the events from up to and without to are records.
+	count(from, to int64) int64
+	// events returns what makes events one after the other.
+	events() maker
 }
 
-var _ source.Source = (*Source)(nil)
+// maker fills in the record of an event. What a record points to is valid until the next call.
+type maker func(n int64, r *abi.Record)
+
+// Source generates events. It implements source.Source.
+type Source struct {
+	cfg    Config
+	stream stream
+	begun  bool
+	from   int64 // the event that was next when the clock was first read
+	since  time.Time
+	end    int64 // set by Freeze, -1 before
+}
+
+var (
+	_ source.Source = (*Source)(nil)
+	_ source.Ender  = (*Source)(nil)
+)
 
 // New returns a source.
 func New(cfg Config) (*Source, error) {
 	if cfg.Customers == 0 {
 		cfg.Customers = 10_000
 	}
-	if cfg.Total < 0 || cfg.Rate < 0 || cfg.Customers < 0 {
-		return nil, fault.New(CodeConfig, "source "+cfg.Name, errors.New("total, rate and customers must not be negative"),
-			"mend the source in the job file")
+	s := &Source{cfg: cfg, end: -1}
+	err := cfg.check()
+	switch cfg.Kind {
+	case "", KindOrders:
+		s.stream = orders{seed: cfg.Seed, customers: cfg.Customers}
+	case KindNexmark:
+		s.stream = newNexmark(cfg.Seed, cfg.Nexmark)
+	default:
+		err = fmt.Errorf("%q is no kind of events", cfg.Kind)
 	}
-	return &Source{cfg: cfg, end: -1}, nil
+	if err != nil {
+		return nil, fault.New(CodeConfig, "source "+cfg.Name, err, "mend the source in the job file")
+	}
+	return s, nil
 }
 
-// position is the number of the next order, a bare number as in Spark's rate source.
+func (c *Config) check() error {
+	if c.Total < 0 || c.Rate < 0 || c.Customers < 0 {
+		return errors.New("total, rate and customers must not be negative")
+	}
+	return c.Nexmark.check()
+}
+
+// position is the number of the next event, a bare number as in Spark's rate source.
 func parse(p checkpoint.Position) (int64, error) {
 	if p.IsZero() {
 		return 0, nil
@@ -89,7 +139,7 @@ func parse(p checkpoint.Position) (int64, error) {
 	return n, nil
 }
 
-// Latest plans the orders that there are by now. What came while the process was down is not made up for.
+// Latest plans the events that there are by now. What came while the process was down is not made up for.
 func (s *Source) Latest(ctx context.Context, from checkpoint.Position, limit source.Limit) (checkpoint.Position, error) {
 	if err := ctx.Err(); err != nil {
 		return checkpoint.Position{}, err
@@ -98,23 +148,42 @@ func (s *Source) Latest(ctx context.Context, from checkpoint.Position, limit sou
 	if err != nil {
 		return checkpoint.Position{}, err
 	}
-	take := s.available(n) - n
-	if limit.Records > 0 {
-		take = min(take, limit.Records)
-	}
-	if limit.Bytes > 0 {
-		take = min(take, max(1, limit.Bytes/maxOrder))
-	}
-	if limit.Records <= 0 && s.cfg.Total == 0 {
-		take = min(take, batchDefault)
-	}
-	if take <= 0 {
+	end := s.available(n)
+	if end <= n {
 		return from, nil
 	}
-	return checkpoint.Position{Line: strconv.FormatInt(n+take, 10)}, nil
+	most := int64(math.MaxInt64)
+	if limit.Records > 0 {
+		most = limit.Records
+	}
+	if limit.Bytes > 0 {
+		most = min(most, max(1, limit.Bytes/s.stream.size()))
+	}
+	if limit.Records <= 0 && s.cfg.Total == 0 {
+		most = min(most, batchDefault)
+	}
+	to := s.place(n, end, most)
+	return checkpoint.Position{Line: strconv.FormatInt(to, 10)}, nil
 }
 
-// available returns the number after the last order that is there now.
+// place returns where a batch of the most records that may be taken ends.
+func (s *Source) place(from, end, most int64) int64 {
+	if s.stream.count(from, end) <= most {
+		return end
+	}
+	return from + int64(sort.Search(int(end-from), func(i int) bool { return s.stream.count(from, from+int64(i)) >= most }))
+}
+
+// Ended reports whether nothing comes after a position.
+func (s *Source) Ended(pos checkpoint.Position) bool {
+	n, err := parse(pos)
+	if err != nil {
+		return false
+	}
+	return s.cfg.Total > 0 && n >= s.cfg.Total || s.end >= 0 && n >= s.end
+}
+
+// available returns the number after the last event that is there now.
 func (s *Source) available(next int64) int64 {
 	end := int64(math.MaxInt64)
 	if s.cfg.Total > 0 {
@@ -153,35 +222,35 @@ func (s *Source) Splits(_ context.Context, r source.Range) ([]source.Split, erro
 		if err != nil {
 			return nil, fmt.Errorf("split: %w", err)
 		}
-		out = append(out, source.Split{Name: "orders", Size: b.To - b.From, Detail: detail})
+		out = append(out, source.Split{Name: s.stream.name(), Size: b.To - b.From, Detail: detail})
 	}
 	return out, nil
 }
 
-// bounds is the Detail of a split: the orders From up to and without To.
+// bounds is the Detail of a split: the events From up to and without To.
 type bounds struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 }
 
-// Read generates a split's orders.
+// Read generates a split's events.
 func (s *Source) Read(ctx context.Context, split source.Split, to source.Writer) error {
 	var b bounds
 	if err := json.Unmarshal(split.Detail, &b); err != nil {
 		return fmt.Errorf("split %s: %w", split.Name, err)
 	}
-	var rec abi.Record
-	var o order
-	value := make([]byte, 0, maxOrder)
+	rec, fill := abi.Record{}, s.stream.events()
 	for n := b.From; n < b.To; n++ {
 		if (n-b.From)%askEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 		}
-		o.make(s.cfg.Seed, n, s.cfg.Customers)
-		value = o.appendJSON(value[:0])
-		rec = abi.Record{Offset: n, Key: o.key(), Value: value, EventTime: o.createdMS * 1000, Flags: abi.FlagEventTime}
+		if !s.stream.has(n) {
+			continue
+		}
+		fill(n, &rec)
+		rec.Offset = n
 		if err := to.Write(&rec); err != nil {
 			return err
 		}
@@ -192,7 +261,7 @@ func (s *Source) Read(ctx context.Context, split source.Split, to source.Writer)
 // Release has nothing to tidy up.
 func (s *Source) Release(context.Context, checkpoint.Position) error { return nil }
 
-// Freeze ends the input at the orders that there are now. An endless input at no rate has no such place.
+// Freeze ends the input at the events that there are now. An endless input at no rate has no such place.
 func (s *Source) Freeze(ctx context.Context) error {
 	switch {
 	case s.cfg.Rate == 0 && s.cfg.Total == 0:

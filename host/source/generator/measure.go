@@ -8,7 +8,7 @@ import (
 
 var _ source.Measurer = (*Source)(nil)
 
-// Measure counts the orders of a range.
+// Measure counts the records of a range.
 func (s *Source) Measure(ctx context.Context, r source.Range) (source.Extent, error) {
 	from, err := parse(r.From)
 	if err != nil {
@@ -18,5 +18,5 @@ func (s *Source) Measure(ctx context.Context, r source.Range) (source.Extent, er
 	if err != nil {
 		return source.Extent{}, err
 	}
-	return source.Extent{Records: to - from}, ctx.Err()
+	return source.Extent{Records: s.stream.count(from, to)}, ctx.Err()
 }

@@ -3,7 +3,30 @@ package generator
 import (
 	"strconv"
 	"time"
+
+	"github.com/wasmill/wasmill/abi"
 )
+
+// orders is the stream of orders, keyed by customer.
+type orders struct {
+	seed      uint64
+	customers int64
+}
+
+func (orders) name() string               { return "orders" }
+func (orders) size() int64                { return maxOrder }
+func (orders) has(int64) bool             { return true }
+func (orders) count(from, to int64) int64 { return to - from }
+
+func (s orders) events() maker {
+	var o order
+	value := make([]byte, 0, maxOrder)
+	return func(n int64, r *abi.Record) {
+		o.make(s.seed, n, s.customers)
+		value = o.appendJSON(value[:0])
+		*r = abi.Record{Key: o.key(), Value: value, EventTime: o.createdMS * 1000, Flags: abi.FlagEventTime}
+	}
+}
 
 // order is one generated event.
 type order struct {
@@ -26,24 +49,6 @@ const (
 )
 
 const letters = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ 0123456789"
-
-// dice is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): a counter and a mixer,
-// so that the throws for order n do not depend on those before.
-type dice uint64
-
-func (d *dice) throw() uint64 {
-	*d += 0x9e3779b97f4a7c15
-	return mix(uint64(*d))
-}
-
-func mix(z uint64) uint64 {
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
-
-// below throws for 0..n-1. The bias is below n / 2^64.
-func (d *dice) below(n int64) int64 { return int64(d.throw() % uint64(n)) }
 
 // make fills in order number n: half of the orders are new, four of ten paid, one of ten cancelled.
 func (o *order) make(seed uint64, n, customers int64) {
