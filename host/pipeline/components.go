@@ -140,13 +140,13 @@ func (p *Program) target(s *job.Sink) (sink.Target, error) {
 		}
 		return filesink.New(filesink.Config{
 			Sink: s.Name, Dir: s.Files.Path, Format: filesink.Format(s.Files.Format), Schema: schema,
-			PartitionBy: s.Files.PartitionBy, Codec: parquetfile.Codec(s.Files.Compression),
+			Updates: s.Mode == job.ModeChangelog, PartitionBy: s.Files.PartitionBy, Codec: parquetfile.Codec(s.Files.Compression),
 			NoHeader: !s.Files.CSV.Header, Delimiter: s.Files.CSV.Delimiter,
 			MaxPartRows: s.Files.MaxPartRows, MaxPartBytes: s.Files.MaxPartSize, Retention: s.Files.Retention,
 			CreatedBy: "wasmill version " + p.env.Version, Files: p.env.Files, Clock: p.env.Clock.Now,
 		})
 	case s.Stdout != nil:
-		return stdout.New(stdout.Config{Sink: s.Name, Out: p.env.Stdout})
+		return stdout.New(stdout.Config{Sink: s.Name, Out: p.env.Stdout, Mode: stdout.Mode(s.Mode)})
 	}
 	return nil, fmt.Errorf("no kind is set")
 }
@@ -164,7 +164,9 @@ func (p *Program) kafkaTarget(j *job.Job, one *job.KafkaSink, out map[string]sin
 	}
 	for i := range j.Sinks {
 		if k := j.Sinks[i].Kafka; k != nil && k.Connection == one.Connection {
-			cfg.Sinks = append(cfg.Sinks, kafkasink.Sink{Name: j.Sinks[i].Name, Topic: k.Topic, TopicHeader: k.TopicHeader, Topics: k.Topics})
+			cfg.Sinks = append(cfg.Sinks, kafkasink.Sink{
+				Name: j.Sinks[i].Name, Topic: k.Topic, TopicHeader: k.TopicHeader, Topics: k.Topics, Keyed: j.Sinks[i].Mode == job.ModeUpsert,
+			})
 		}
 	}
 	bare, err := kafkasink.New(cfg)

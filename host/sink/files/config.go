@@ -32,6 +32,9 @@ type Config struct {
 	Format Format
 	// Schema gives the columns; parquet and csv need it. Without it jsonl takes each value as it is.
 	Schema *rows.Schema
+	// Updates takes records as updates: without a value they are deletions, which have a row of their own where there is
+	// no schema. For jsonl.
+	Updates bool
 	// PartitionBy names columns that become directories instead of being in the files.
 	PartitionBy []string
 	// Codec compresses the files: by default Zstd for parquet, None else. Snappy is for parquet only.

@@ -17,6 +17,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
+	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
 	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/sink/files"
@@ -267,6 +268,30 @@ func TestParts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestUpdates: among updates a record without a value is a deletion; elsewhere, and where rows have columns, it does not fit.
+func TestUpdates(t *testing.T) {
+	for name, test := range map[string]struct {
+		updates bool
+		schema  *rows.Schema
+		rows    int64
+	}{
+		"updates": {updates: true, rows: 2}, "rows": {rows: 1}, "updates in columns": {updates: true, schema: schemaOf(t, "n", "int32"), rows: 1},
+	} {
+		target := newTarget(t, files.Config{Dir: "/out", Format: files.JSONL, Schema: test.schema, Updates: test.updates, Files: faulty.New().Process()})
+		l, err := target.NewLane("lake")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Append(&abi.Record{Key: []byte("a"), Value: []byte(`{"n":1}`)}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var m *sink.Misfit
+		if err := l.Append(&abi.Record{Key: []byte("a")}); err != nil && !errors.As(err, &m) || l.Rows() != test.rows {
+			t.Errorf("%s: a deletion: %v, %d rows", name, err, l.Rows())
+		}
 	}
 }
 

@@ -80,12 +80,25 @@ func (l *tableLane) Rows() int64  { return int64(l.table.Len()) }
 func (l *tableLane) Bytes() int64 { return l.table.Bytes() }
 
 // rawLane takes values as lines.
-type rawLane struct{ lines rows.Lines }
+type rawLane struct {
+	lines   rows.Lines
+	updates bool // a record without a value is a deletion, not a misfit
+	scratch []byte
+}
 
-func (l *rawLane) Append(r *abi.Record) error { return l.lines.Append(r.Value) }
-func (l *rawLane) Reset()                     { l.lines.Reset() }
-func (l *rawLane) Rows() int64                { return int64(l.lines.Len()) }
-func (l *rawLane) Bytes() int64               { return l.lines.Bytes() }
+func (l *rawLane) Append(r *abi.Record) (err error) {
+	if r.Value != nil || !l.updates {
+		return l.lines.Append(r.Value)
+	}
+	if l.scratch, err = rows.AppendDeletion(l.scratch[:0], r.Key); err != nil {
+		return err
+	}
+	return l.lines.Append(l.scratch)
+}
+
+func (l *rawLane) Reset()       { l.lines.Reset() }
+func (l *rawLane) Rows() int64  { return int64(l.lines.Len()) }
+func (l *rawLane) Bytes() int64 { return l.lines.Bytes() }
 
 // nullPartition is what Hive and Spark call the directory of null.
 const nullPartition = "__HIVE_DEFAULT_PARTITION__"

@@ -59,7 +59,7 @@ func (t *Target) NewLane(name string) (sink.Lane, error) {
 		return nil, fmt.Errorf("target %s has no sink %q", t.cfg.Sink, name)
 	}
 	if t.cfg.Schema == nil {
-		return &rawLane{}, nil
+		return &rawLane{updates: t.cfg.Updates}, nil
 	}
 	return &tableLane{table: rows.NewTable(t.cfg.Schema), partition: t.partition, room: t.room()}, nil
 }

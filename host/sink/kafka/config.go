@@ -59,6 +59,9 @@ type Sink struct {
 	TopicHeader string
 	// Topics are those that TopicHeader may name.
 	Topics []string
+	// Keyed sets aside records without a key: a record takes the place of the earlier one with its key, or, without a
+	// value, deletes it.
+	Keyed bool
 }
 
 // The defaults.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
@@ -14,6 +15,7 @@ type route struct {
 	header string
 	byName map[string]int32
 	deflt  int32 // none: a record needs the header
+	keyed  bool  // a record needs a key
 	// shapes are by topic, as the cluster last said. Lanes look at them whenever they start again.
 	shapes []atomic.Pointer[shape]
 }
@@ -27,7 +29,7 @@ type shape struct {
 const none = -1
 
 func newRoute(s *Sink) *route {
-	r := &route{topics: s.topics(), header: s.TopicHeader, byName: map[string]int32{}, deflt: none}
+	r := &route{topics: s.topics(), header: s.TopicHeader, byName: map[string]int32{}, deflt: none, keyed: s.Keyed}
 	for i, t := range r.topics {
 		r.byName[t] = int32(i)
 	}
@@ -105,6 +107,9 @@ func (t *Target) newLane(r *route) *lane {
 
 // Append implements sink.Lane.
 func (l *lane) Append(r *abi.Record) error {
+	if l.route.keyed && r.Key == nil {
+		return rows.NoKey()
+	}
 	topic, named, err := l.route.of(r)
 	if err != nil {
 		return err

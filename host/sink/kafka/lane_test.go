@@ -89,6 +89,28 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
+// TestKeyedSinks: an upsert needs a key; without a value it is a tombstone.
+func TestKeyedSinks(t *testing.T) {
+	c := &cluster{addrs: []string{"127.0.0.1:9092"}, conn: "main"}
+	target := c.target(t, nil, func(cfg *kafka.Config) { cfg.Sinks = []kafka.Sink{{Name: "orders", Topic: "out", Keyed: true}} })
+	l, err := target.NewLane("orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m *sink.Misfit
+	if err := l.Append(&abi.Record{Value: []byte("x")}); !errors.As(err, &m) || m.Code != "missing" || m.Column != "key" || l.Rows() != 0 {
+		t.Errorf("without a key: %v, %d rows", err, l.Rows())
+	}
+	for _, r := range []abi.Record{{Key: []byte("k"), Value: []byte("x")}, {Key: []byte{}, Value: []byte("x")}, {Key: []byte("k")}} {
+		if err := l.Append(&r); err != nil {
+			t.Errorf("key %q, value %q: %v", r.Key, r.Value, err)
+		}
+	}
+	if l.Rows() != 3 {
+		t.Errorf("%d rows", l.Rows())
+	}
+}
+
 // TestRecordsArriveWhole publishes keys, values, headers and times of every kind, null and empty told apart.
 func TestRecordsArriveWhole(t *testing.T) {
 	c := newFake(t)

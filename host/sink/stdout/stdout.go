@@ -24,11 +24,22 @@ const (
 	CodeWrite  = "stdout.write"  // the writer took no more
 )
 
-// Config describes a sink. All fields are needed.
+// Mode says what a line is.
+type Mode string
+
+// The modes.
+const (
+	Append    Mode = "append"    // a value
+	Upsert    Mode = "upsert"    // an object of the key and the value, which is null for a deletion
+	Changelog Mode = "changelog" // a value, or the row of a deletion
+)
+
+// Config describes a sink. Sink and Out are needed.
 type Config struct {
 	// Sink is the sink's name, and the target's id.
 	Sink string
 	Out  io.Writer
+	Mode Mode // Append when it is ""
 }
 
 // Target prints one sink's values. It implements sink.Target.
@@ -57,19 +68,41 @@ func (t *Target) Traits() sink.Traits {
 	return sink.Traits{Guarantee: sink.AtLeastOnce, Volatile: true, Why: "what is printed cannot be taken back, nor can it be known to have arrived"}
 }
 
-type lane struct{ lines rows.Lines }
+type lane struct {
+	lines   rows.Lines
+	mode    Mode
+	scratch []byte
+}
 
-func (l *lane) Append(r *abi.Record) error { return l.lines.Append(r.Value) }
-func (l *lane) Reset()                     { l.lines.Reset() }
-func (l *lane) Rows() int64                { return int64(l.lines.Len()) }
-func (l *lane) Bytes() int64               { return l.lines.Bytes() }
+// Append implements sink.Lane.
+func (l *lane) Append(r *abi.Record) (err error) {
+	switch {
+	case l.mode == Upsert:
+		if r.Value != nil && !abi.ValidJSON(r.Value) {
+			return l.lines.Append(r.Value) // it is refused there, in words for values
+		}
+		l.scratch, err = rows.AppendKeyed(l.scratch[:0], r.Key, r.Value)
+	case l.mode == Changelog && r.Value == nil:
+		l.scratch, err = rows.AppendDeletion(l.scratch[:0], r.Key)
+	default:
+		return l.lines.Append(r.Value)
+	}
+	if err != nil {
+		return err
+	}
+	return l.lines.Append(l.scratch)
+}
+
+func (l *lane) Reset()       { l.lines.Reset() }
+func (l *lane) Rows() int64  { return int64(l.lines.Len()) }
+func (l *lane) Bytes() int64 { return l.lines.Bytes() }
 
 // NewLane returns an empty lane.
 func (t *Target) NewLane(name string) (sink.Lane, error) {
 	if name != t.cfg.Sink {
 		return nil, fmt.Errorf("target %s has no sink %q", t.cfg.Sink, name)
 	}
-	return &lane{}, nil
+	return &lane{mode: t.cfg.Mode}, nil
 }
 
 // Open forgets what was staged. Nothing is known of what was printed.

@@ -67,3 +67,49 @@ func TestNewAsksForAWriter(t *testing.T) {
 		t.Fatal("a target without a writer")
 	}
 }
+
+// TestModes: what a record becomes in each mode, by its lines.
+func TestModes(t *testing.T) {
+	records := []abi.Record{
+		{Key: []byte("a"), Value: []byte(`{"n":1}`)},
+		{Key: []byte("a")},
+		{Value: []byte("2")},
+		{Key: []byte("a"), Value: []byte(`{"n":`)},
+		{},
+	}
+	for mode, want := range map[stdout.Mode][]string{
+		stdout.Append:    {`{"n":1}`, "misfit", "2", "misfit", "misfit"},
+		stdout.Upsert:    {`{"key":"a","value":{"n":1}}`, `{"key":"a","value":null}`, "misfit", "misfit", "misfit"},
+		stdout.Changelog: {`{"n":1}`, `{"deleted":true,"key":"a"}`, "2", "misfit", "misfit"},
+	} {
+		var out bytes.Buffer
+		target, err := stdout.New(stdout.Config{Sink: "screen", Out: &out, Mode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range records {
+			l, err := target.NewLane("screen")
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.Reset()
+			got := "misfit"
+			var misfit *sink.Misfit
+			if err := l.Append(&records[i]); err == nil {
+				s, err := target.Stage(context.Background(), sink.Output{Sinks: []sink.SinkOutput{{Name: "screen", Lanes: []sink.Lane{l}}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := target.Publish(context.Background(), &checkpoint.Decision{}, s); err != nil {
+					t.Fatal(err)
+				}
+				got = strings.TrimSuffix(out.String(), "\n")
+			} else if !errors.As(err, &misfit) || l.Rows() != 0 {
+				t.Errorf("%s, record %d: %v, %d rows", mode, i, err, l.Rows())
+			}
+			if got != want[i] {
+				t.Errorf("%s, record %d: %s, want %s", mode, i, got, want[i])
+			}
+		}
+	}
+}
