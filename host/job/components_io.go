@@ -120,10 +120,44 @@ func describeGenerator() Field {
 		Name: "generator", Type: TypeObject, Component: true, Example: "{kind: orders, seed: 1, rate: 1000}",
 		Doc: "Makes records from a seed, for trials and tests: the same seed and offset give the same record.",
 		Fields: []Field{
-			{Name: "kind", Type: TypeEnum, Values: []string{"orders"}, Default: "orders", Doc: "What the records are: orders of a shop, as JSON."},
+			{
+				Name: "kind", Type: TypeEnum, Values: []string{"orders", "nexmark"}, Default: "orders",
+				Doc: "What the records are, as JSON: orders of a shop, or the persons, auctions and bids of the benchmark Nexmark, whose dateTime is " +
+					"their event time.",
+			},
 			{Name: "seed", Type: TypeInt, Default: "0", Max: math.MaxInt64, Doc: "Another seed, other records."},
 			{Name: "rate", Type: TypeInt, Default: "0", Max: 100_000_000, Doc: "Records a second; 0 is as many as a batch may take."},
-			{Name: "records", Type: TypeInt, Default: "0", Max: math.MaxInt64, Doc: "Records in all; 0 is without end."},
+			{
+				Name: "records", Type: TypeInt, Default: "0", Max: math.MaxInt64,
+				Doc: "Records in all; 0 is without end. Of nexmark it counts events, whichever of them are records.",
+			},
+			describeNexmark(),
+		},
+	}
+}
+
+func describeNexmark() Field {
+	return Field{
+		Name: "nexmark", Type: TypeObject, Example: "{only: bid, flat: true}", Doc: "How the events of kind nexmark are.",
+		Fields: []Field{
+			{
+				Name: "only", Type: TypeEnum, Values: []string{"person", "auction", "bid"}, Example: "bid",
+				Doc: "Only these events are records. Their offsets are the numbers that they have among all, so that several sources fit together.",
+			},
+			{
+				Name: "flat", Type: TypeBool, Default: "false", Example: "true",
+				Doc: `The value holds the event's own fields: {"event_type":2,"auction":1000,..}. Otherwise they stand in a member called after ` +
+					`the kind, beside the two others, which are null: {"event_type":2,"person":null,"auction":null,"bid":{..}}.`,
+			},
+			{Name: "eventRate", Type: TypeInt, Default: "10000", Min: 1, Max: 1_000_000_000, Doc: "Events in a second of event time."},
+			{
+				Name: "baseTime", Type: TypeInt, Default: "1700000000000", Min: 1, Max: 200_000_000_000_000,
+				Doc: "The time of the first event, in milliseconds since 1970.",
+			},
+			{
+				Name: "outOfOrder", Type: TypeInt, Default: "1", Min: 1, Max: 952,
+				Doc: "Events come shuffled in groups of so many.",
+			},
 		},
 	}
 }

@@ -84,10 +84,20 @@ type CSV struct {
 
 // GeneratorSource makes records from a seed: the same seed and offset give the same record.
 type GeneratorSource struct {
-	Kind    string // orders
+	Kind    string // orders, nexmark
 	Seed    uint64
-	Rate    int64 // records a second; 0 as many as a batch takes
-	Records int64 // records in all; 0 without end
+	Rate    int64    // records a second; 0 as many as a batch takes
+	Records int64    // records in all; 0 without end
+	Nexmark *Nexmark // kind nexmark only
+}
+
+// Nexmark says how the events of the benchmark Nexmark are.
+type Nexmark struct {
+	Only       string // person, auction or bid; "" all
+	Flat       bool   // the value is the event's own object
+	EventRate  int64  // events in a second of event time
+	BaseMS     int64  // time of the first event
+	OutOfOrder int64  // in groups of how many they are shuffled; 1 not
 }
 
 // EventTime says where a record's event time stands, and what follows from it. One of JSON and Timestamp is set.

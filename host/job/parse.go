@@ -90,14 +90,23 @@ func buildSource(v *value, f *Field, availableNow bool) Source {
 	case "files":
 		s.Files = buildFilesSource(v.at("files"), availableNow)
 	case "generator":
-		g := v.at("generator")
-		s.Generator = &GeneratorSource{
-			Kind: g.at("kind").text, Seed: uint64(g.at("seed").num), Rate: g.at("rate").num, Records: g.at("records").num,
-		}
+		s.Generator = buildGenerator(v.at("generator"))
 	case "kafka":
 		s.Kafka = buildKafkaSource(v.at("kafka"))
 	}
 	return s
+}
+
+func buildGenerator(v *value) *GeneratorSource {
+	g := &GeneratorSource{Kind: v.at("kind").text, Seed: uint64(v.at("seed").num), Rate: v.at("rate").num, Records: v.at("records").num}
+	if g.Kind == "nexmark" {
+		n := v.at("nexmark")
+		g.Nexmark = &Nexmark{
+			Only: n.at("only").text, Flat: n.at("flat").num == 1, EventRate: n.at("eventRate").num, BaseMS: n.at("baseTime").num,
+			OutOfOrder: n.at("outOfOrder").num,
+		}
+	}
+	return g
 }
 
 func buildFilesSource(v *value, availableNow bool) *FilesSource {

@@ -57,8 +57,17 @@ type revisionCSV struct {
 }
 
 type revisionGenerator struct {
-	Kind string `json:"kind"`
-	Seed uint64 `json:"seed"`
+	Kind    string           `json:"kind"`
+	Seed    uint64           `json:"seed"`
+	Nexmark *revisionNexmark `json:"nexmark,omitempty"`
+}
+
+type revisionNexmark struct {
+	Only       string `json:"only,omitempty"`
+	Flat       bool   `json:"flat"`
+	EventRate  int64  `json:"eventRate"`
+	BaseMS     int64  `json:"baseTime"`
+	OutOfOrder int64  `json:"outOfOrder"`
 }
 
 type revisionEventTime struct {
@@ -186,7 +195,7 @@ func reviseSource(s *Source) revisionSource {
 	}
 	if g := s.Generator; g != nil {
 		r.Format = "generator"
-		r.Generator = &revisionGenerator{Kind: g.Kind, Seed: g.Seed}
+		r.Generator = &revisionGenerator{Kind: g.Kind, Seed: g.Seed, Nexmark: (*revisionNexmark)(g.Nexmark)}
 	}
 	if k := s.Kafka; k != nil {
 		r.Format, r.Decode = "kafka", reviseFormats(k.Formats, nil, nil)

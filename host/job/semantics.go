@@ -47,6 +47,9 @@ func (c *checker) source(j *Job, v *value, s *Source) {
 	if f := v.at("files"); f.set && s.Files != nil {
 		c.filesSource(f, s.Files)
 	}
+	if n := v.at("generator").at("nexmark"); n.good() && s.Generator != nil && s.Generator.Nexmark == nil {
+		c.wrongAt(n.path, CodeConflict, "nexmark is for kind nexmark", "")
+	}
 	for i, a := range s.Attach {
 		item := v.at("attach").items[i]
 		if slices.Contains(s.Attach[:i], a) {

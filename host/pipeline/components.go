@@ -49,15 +49,24 @@ func (p *Program) source(s *job.Source, state string, readOnly bool) (source.Sou
 			Files: p.env.Files, Clock: p.env.Clock.Now,
 		})
 	case s.Generator != nil:
-		return generator.New(generator.Config{
-			Name: s.Name, Seed: s.Generator.Seed, Rate: s.Generator.Rate, Total: s.Generator.Records, Clock: p.env.Clock.Now,
-		})
+		return p.generator(s)
 	}
 	src, err := p.kafkaSource(s, readOnly)
 	if err != nil {
 		return nil, err
 	}
 	return p.decode(src, s.Kafka.Formats, readOnly)
+}
+
+func (p *Program) generator(s *job.Source) (source.Source, error) {
+	g := s.Generator
+	cfg := generator.Config{
+		Name: s.Name, Kind: generator.Kind(g.Kind), Seed: g.Seed, Rate: g.Rate, Total: g.Records, Clock: p.env.Clock.Now,
+	}
+	if n := g.Nexmark; n != nil {
+		cfg.Nexmark = generator.Nexmark{EventRate: n.EventRate, BaseMS: n.BaseMS, OutOfOrder: n.OutOfOrder, Only: n.Only, Flat: n.Flat}
+	}
+	return generator.New(cfg)
 }
 
 // lookPatience is how long a command that only looks waits for a cluster that is away.

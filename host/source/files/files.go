@@ -120,7 +120,10 @@ type Source struct {
 	released int64
 }
 
-var _ source.Source = (*Source)(nil)
+var (
+	_ source.Source = (*Source)(nil)
+	_ source.Ender  = (*Source)(nil)
+)
 
 // New returns a source. It looks at nothing on disk.
 func New(cfg Config) (*Source, error) {
@@ -198,6 +201,11 @@ func (s *Source) Freeze(ctx context.Context) error {
 	}
 	s.snapshot, s.frozen, s.listed = all, true, false
 	return nil
+}
+
+// Ended reports whether a position is the end of the frozen input. It is known for the one that was planned last.
+func (s *Source) Ended(at checkpoint.Position) bool {
+	return s.frozen && s.seen != nil && s.at == at && s.listed && len(s.pending) == 0 && s.seen.pos.At == nil
 }
 
 // Release tidies up: bytes kept for reading, and log files that a newer compacted one holds as well.

@@ -284,6 +284,35 @@ func TestFrozen(t *testing.T) {
 	same(t, "nothing is new", r.latest(end, 0), end)
 }
 
+// TestEnded walks a frozen input: only its very end is one, also for a new process.
+func TestEnded(t *testing.T) {
+	r := newRig(t, JSONL)
+	r.put("a", "1\n2\n")
+	r.put("b", "3\n4\n")
+	freeze := func() {
+		if err := r.src.Freeze(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var at checkpoint.Position
+	same(t, "an input that is not frozen", r.src.Ended(r.latest(at, 0)), false)
+	r.open()
+	freeze()
+	for _, last := range []bool{false, false, false, true, true} {
+		at = r.latest(at, 1)
+		same(t, "the end", r.src.Ended(at), last)
+	}
+	same(t, "the beginning", r.src.Ended(checkpoint.Position{}), false)
+	r.open()
+	freeze()
+	same(t, "before anything is known", r.src.Ended(at), false)
+	same(t, "nothing is new", r.latest(at, 0), at)
+	same(t, "the end in a new process", r.src.Ended(at), true)
+	r.put("c", "5\n")
+	freeze()
+	same(t, "more in a further run", r.src.Ended(at), false)
+}
+
 func TestUnreadable(t *testing.T) {
 	denied := func(suffix string) durable.Files {
 		return durable.Tap(durable.OS(), func(op, path string) error {

@@ -59,22 +59,20 @@ type Nexmark struct {
 	Flat bool
 }
 
-const maxGroup = 10_000
-
 func (c *Nexmark) check() error {
 	const lastBase = 200_000_000_000_000 // the year 8307
 	switch {
 	case c.EventRate < 0 || c.BaseMS < 0 || c.BaseMS > lastBase:
 		return fmt.Errorf("the event rate must not be negative, and the base time lie between 0 and %d", int64(lastBase))
-	case c.OutOfOrder < 0 || c.OutOfOrder > maxGroup || c.OutOfOrder > 0 && c.OutOfOrder%shuffle == 0:
-		return fmt.Errorf("groups out of order have 1 to %d events, and no multiple of %d", maxGroup, shuffle)
+	case c.OutOfOrder < 0 || c.OutOfOrder >= shuffle:
+		return fmt.Errorf("groups out of order have 1 to %d events", shuffle-1)
 	case c.Only != "" && c.Only != "person" && c.Only != "auction" && c.Only != "bid":
 		return fmt.Errorf("%q is none of person, auction and bid", c.Only)
 	}
 	return nil
 }
 
-// shuffle spreads the events of a group. It is a prime, so that a group of any other size is spread over itself.
+// shuffle spreads the events of a group. It is a prime, so that any smaller group is spread over itself.
 const shuffle = 953
 
 // nexmark is the stream of Nexmark's events.

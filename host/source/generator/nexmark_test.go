@@ -254,7 +254,7 @@ func TestCount(t *testing.T) {
 
 // TestOutOfOrder asserts that a group out of order has the events that it has in order.
 func TestOutOfOrder(t *testing.T) {
-	for _, group := range []int64{1, 2, 7, 952, 954, maxGroup} {
+	for _, group := range []int64{1, 2, 7, 952} {
 		s := newNexmark(1, Nexmark{OutOfOrder: group})
 		seen := map[int64]bool{}
 		for n := 3 * group; n < 4*group; n++ {
@@ -312,7 +312,7 @@ func TestBadNexmark(t *testing.T) {
 		{Kind: KindNexmark, Nexmark: Nexmark{EventRate: -1}},
 		{Kind: KindNexmark, Nexmark: Nexmark{BaseMS: 1 << 60}},
 		{Kind: KindNexmark, Nexmark: Nexmark{OutOfOrder: 953}},
-		{Kind: KindNexmark, Nexmark: Nexmark{OutOfOrder: maxGroup + 1}},
+		{Kind: KindNexmark, Nexmark: Nexmark{OutOfOrder: -1}},
 		{Kind: KindNexmark, Nexmark: Nexmark{Only: "offer"}},
 	} {
 		if _, err := New(c); err == nil {
