@@ -6,17 +6,36 @@ use crate::out::{Out, cut};
 use crate::raw::{self, Frame, Rec};
 use crate::record::{Batch, Record};
 use crate::reject::Result;
+use crate::state::{Records, Want};
 use crate::value::Value;
 use core::cell::UnsafeCell;
 
 /// A transform with a memory of its own, which lasts for one lane of one batch. A function of a record and [`Out`] is one
 /// too, without memory.
 pub trait Transform {
-    /// Handles one record or timer. An error sets the record aside, see [`Reject`](crate::Reject).
+    /// Handles one record. An error sets the record aside, see [`Reject`](crate::Reject); changes of state that were made
+    /// before stay, unless it is [`fail`](crate::fail).
     ///
     /// # Errors
     /// Whatever the transform refuses.
     fn record(&mut self, record: Record<'_>, out: &mut Out) -> Result;
+
+    /// Handles one timer that is due: its key, its time as the event time, and [`Record::sub`]. Without this it is handed to
+    /// `record`.
+    ///
+    /// # Errors
+    /// Any error fails the batch.
+    fn timer(&mut self, timer: Record<'_>, out: &mut Out) -> Result {
+        self.record(timer, out)
+    }
+
+    /// Says which entries of state a record or timer is going to read, by the `want` of their tables. It is called for all of
+    /// a frame before the first is handled, so that one call of the host reads them all; what it does not name is read
+    /// alone when it is needed. Without this the SDK learns which tables are read by the record's key alone.
+    #[inline(always)]
+    fn prefetch(&mut self, _record: &Record<'_>, want: &mut Want<'_>) {
+        want.learn();
+    }
 
     /// Called once at the end of the lane, for what was held back. Its records stem from no input.
     ///
@@ -33,6 +52,9 @@ impl<F: FnMut(Record<'_>, &mut Out) -> Result> Transform for F {
         self(record, out)
     }
 }
+
+/// State is written out between two records when it holds more than this many bytes.
+const SPILL: usize = 8 << 20;
 
 /// A transform and all that it works with.
 pub struct Guest<T> {
@@ -90,31 +112,48 @@ impl<T: Transform> Guest<T> {
         if f.magic != raw::MAGIC || f.version != raw::VERSION {
             return 1;
         }
-        let Some(transform) = self.transform.as_mut() else {
-            return 1;
-        };
         self.out.batch = Batch::read(f);
         let (count, stride, nfields) = (f.count, f.stride as usize, f.nfields);
         let mut at = mem::ptr(f.records).cast_const();
+        // SAFETY: `count` records lie `stride` bytes apart.
+        let timers = count > 0 && unsafe { (*at.cast::<Rec>()).kind != 0 };
+        self.out.state.cache.seed = f.seed[0];
+        self.out.state.frame = Records { at, count, stride };
+        // SAFETY: as above.
+        unsafe { self.prefetch(nfields) };
+        let Some(transform) = self.transform.as_mut() else {
+            return 1;
+        };
         for _ in 0..count {
             let rec = at.cast::<Rec>();
-            // SAFETY: `count` records lie `stride` bytes apart.
+            // SAFETY: as above.
             let record = unsafe {
                 (*frame).progress = (*rec).index;
                 Record::new(rec, nfields)
             };
-            if let Err(why) = transform.record(record, &mut self.out) {
-                if record.index().is_none() {
+            let done = if timers { transform.timer(record, &mut self.out) } else { transform.record(record, &mut self.out) };
+            if let Err(why) = done {
+                if timers {
                     // A timer cannot be set aside.
+                    // SAFETY: the frame is the one at hand.
                     unsafe { self.explain(frame, why.reason()) };
                     return 1;
                 }
                 self.out.reject(&record, &why);
             }
+            if self.out.state.held > SPILL
+                && let Some(hooks) = self.out.state.hooks
+            {
+                (hooks.spill)(&mut self.out.state);
+            }
             at = at.wrapping_add(stride);
         }
-        let done = if self.out.batch.last { transform.finish(&mut self.out) } else { Ok(()) };
+        let last = self.out.batch.last;
+        let done = if last { transform.finish(&mut self.out) } else { Ok(()) };
         self.out.flush();
+        if let (Some(hooks), Ok(())) = (self.out.state.hooks, &done) {
+            (hooks.end)(&mut self.out.state, last);
+        }
         match done {
             Ok(()) => 0,
             Err(why) => {
@@ -122,6 +161,30 @@ impl<T: Transform> Guest<T> {
                 unsafe { self.explain(frame, why.reason()) };
                 1
             }
+        }
+    }
+
+    /// Reads what the frame's records will need of state.
+    ///
+    /// # Safety
+    /// The state's `frame` is the one at hand.
+    unsafe fn prefetch(&mut self, nfields: u32) {
+        let Some(transform) = self.transform.as_mut() else {
+            return;
+        };
+        let Records { mut at, count, stride } = self.out.state.frame;
+        self.out.state.told = true;
+        let mut want = Want { lane: &mut self.out.state };
+        for _ in 0..count {
+            // SAFETY: by the contract of this function.
+            transform.prefetch(&unsafe { Record::new(at.cast(), nfields) }, &mut want);
+            if !want.lane.told {
+                break;
+            }
+            at = at.wrapping_add(stride);
+        }
+        if let Some(hooks) = self.out.state.hooks {
+            (hooks.begin)(&mut self.out.state);
         }
     }
 

@@ -13,6 +13,7 @@ mod raw;
 mod record;
 mod reject;
 mod scan;
+pub mod state;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 mod value;

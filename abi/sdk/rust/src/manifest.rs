@@ -46,6 +46,12 @@ impl Port {
     pub const OUT: Port = Port(0);
 }
 
+/// The position of a declared table.
+pub(crate) const fn table(manifest: &str, name: &str) -> u16 {
+    let b = manifest.as_bytes();
+    position(b, member(b, 0, b"tables"), name.as_bytes(), b"name") as u16
+}
+
 /// A manifest as the array that the custom section holds.
 pub const fn section<const N: usize>(manifest: &str) -> [u8; N] {
     let (b, mut out, mut i) = (manifest.as_bytes(), [0; N], 0);
@@ -120,7 +126,7 @@ const fn member(b: &[u8], at: usize, name: &[u8]) -> usize {
         }
         at = skip(b, end(b, value));
     }
-    panic!("the manifest has no inputs, fields, outputs or name where one was expected")
+    panic!("the manifest has no inputs, fields, outputs, tables or name where one was expected")
 }
 
 /// Where element n of the array at `at` lies.
@@ -149,5 +155,5 @@ const fn position(b: &[u8], at: usize, want: &[u8], by: &[u8]) -> u32 {
         at = skip(b, end(b, at));
         i += 1;
     }
-    panic!("the manifest does not declare this field or output")
+    panic!("the manifest does not declare this field, output or table")
 }

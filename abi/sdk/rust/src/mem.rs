@@ -9,7 +9,7 @@ pub const ALIGN: usize = 16;
 #[cfg(target_arch = "wasm32")]
 mod imp {
     use super::ALIGN;
-    use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::alloc::{Layout, alloc as fresh, alloc_zeroed, dealloc};
 
     /// The pointer an address stands for.
     #[inline(always)]
@@ -32,10 +32,19 @@ mod imp {
         }
     }
 
-    /// Gives back a block of `alloc`.
+    /// A block of `len` bytes that hold anything, or null when memory is short.
+    pub fn alloc_dirty(len: usize) -> *mut u8 {
+        match Layout::from_size_align(len.max(1), ALIGN) {
+            // SAFETY: the size is not zero.
+            Ok(layout) => unsafe { fresh(layout) },
+            Err(_) => core::ptr::null_mut(),
+        }
+    }
+
+    /// Gives back a block of `alloc` or `alloc_dirty`.
     ///
     /// # Safety
-    /// `p` came from `alloc(len)` and is not used again.
+    /// `p` came from there with this `len` and is not used again.
     pub unsafe fn free(p: *mut u8, len: usize) {
         if let Ok(layout) = Layout::from_size_align(len.max(1), ALIGN) {
             // SAFETY: same layout as in alloc.
@@ -87,14 +96,36 @@ mod imp {
         })
     }
 
-    /// Gives back a block of `alloc`; the stand-in keeps it.
+    /// A block of `len` bytes, or null when memory is short.
+    pub fn alloc_dirty(len: usize) -> *mut u8 {
+        alloc(len)
+    }
+
+    /// How far the stand-in is used.
+    pub fn mark() -> usize {
+        USED.get()
+    }
+
+    /// Takes back what was handed out after `mark`.
+    ///
+    /// # Safety
+    /// None of it is used again.
+    pub unsafe fn rewind(mark: usize) {
+        let used = USED.replace(mark);
+        // SAFETY: inside the block; blocks are handed out zeroed.
+        BASE.with(|b| unsafe { b.add(mark).write_bytes(0, used - mark) });
+    }
+
+    /// Gives back a block of `alloc`; the stand-in keeps it until `rewind`.
     ///
     /// # Safety
     /// `p` came from `alloc(len)` and is not used again.
     pub unsafe fn free(_p: *mut u8, _len: usize) {}
 }
 
-pub use imp::{addr, alloc, free, ptr};
+pub use imp::{addr, alloc, alloc_dirty, free, ptr};
+#[cfg(not(target_arch = "wasm32"))]
+pub use imp::{mark, rewind};
 
 /// A block that lives as long as the guest, or until a larger one takes its place.
 pub struct Arena {
@@ -113,6 +144,20 @@ impl Arena {
         }
         self.release();
         self.base = alloc(len);
+        if self.base.is_null() {
+            return false;
+        }
+        self.len = len;
+        true
+    }
+
+    /// The same for a block that is going to be written: it holds anything.
+    pub fn hold_dirty(&mut self, len: usize) -> bool {
+        if len <= self.len {
+            return true;
+        }
+        self.release();
+        self.base = alloc_dirty(len);
         if self.base.is_null() {
             return false;
         }

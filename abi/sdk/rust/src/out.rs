@@ -8,6 +8,7 @@ use crate::object::Object;
 use crate::raw::{self, Entry, Rec};
 use crate::record::{Batch, Record};
 use crate::reject::{BAD_FIELD, Reject, Result, dead_letter};
+use crate::state::Lane;
 
 /// Records the output array holds.
 const RECORDS: usize = 1024;
@@ -25,7 +26,12 @@ pub struct Out {
     own_key: bool,
     own_headers: bool,
     pub(crate) batch: Batch,
+    pub(crate) state: Lane,
 }
+
+/// The domains of timers.
+const EVENT: u8 = 0;
+const PROCESSING: u8 = 1;
 
 impl Out {
     pub(crate) const fn new() -> Out {
@@ -39,6 +45,7 @@ impl Out {
             own_key: false,
             own_headers: false,
             batch: Batch { id: 0, time: 0, late_watermark: 0, watermark: 0, seed: [0; 2], lane: 0, chunk: 0, first: false, last: false },
+            state: Lane::new(),
         }
     }
 
@@ -50,6 +57,28 @@ impl Out {
     /// What is known of the batch.
     pub fn batch(&self) -> &Batch {
         &self.batch
+    }
+
+    /// Sets a timer for this key: when the watermark has reached `at` (microseconds since 1970, whole milliseconds), in a later
+    /// batch, it comes back as a record with this key, this event time and `sub`. The same timer set twice is one.
+    #[inline]
+    pub fn set_event_timer(&mut self, key: &[u8], at: i64, sub: &[u8]) {
+        self.state.timer(raw::TIMER_SET, EVENT, key, at, sub);
+    }
+
+    /// The same for the time of batches, that is of the clock.
+    pub fn set_processing_timer(&mut self, key: &[u8], at: i64, sub: &[u8]) {
+        self.state.timer(raw::TIMER_SET, PROCESSING, key, at, sub);
+    }
+
+    /// Deletes a timer in event time: it is the one with the same key, time and `sub`. Without it nothing happens.
+    pub fn delete_event_timer(&mut self, key: &[u8], at: i64, sub: &[u8]) {
+        self.state.timer(raw::TIMER_DELETE, EVENT, key, at, sub);
+    }
+
+    /// The same for a timer in processing time.
+    pub fn delete_processing_timer(&mut self, key: &[u8], at: i64, sub: &[u8]) {
+        self.state.timer(raw::TIMER_DELETE, PROCESSING, key, at, sub);
     }
 
     /// Passes the record on as it is. Nothing is copied but its 56 bytes of addresses.

@@ -114,4 +114,70 @@ impl Entry {
     pub const EMPTY: Entry = Entry { name: 0, name_len: 0, value: 0, value_len: -1 };
 }
 
+/// Most operations of one call.
+pub const MAX_OPS: usize = 65_536;
+/// `state_read` answers this when the buffer is too small.
+pub const TOO_SMALL: i32 = 2;
+/// State operations.
+pub const GET: u8 = 1;
+/// See [`GET`].
+pub const SCAN: u8 = 2;
+/// See [`GET`].
+pub const PUT: u8 = 3;
+/// See [`GET`].
+pub const DELETE: u8 = 4;
+/// See [`GET`].
+pub const DELETE_PREFIX: u8 = 5;
+/// See [`GET`].
+pub const TIMER_SET: u8 = 6;
+/// See [`GET`].
+pub const TIMER_DELETE: u8 = 7;
+/// Flag of a scan's answer: there is more.
+pub const MORE: u32 = 1;
+/// Flag of a scan: downwards.
+pub const DESCENDING: u32 = 2;
+
+/// One state operation, 56 bytes.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Op {
+    pub op: u8,
+    pub domain: u8,
+    pub table: u16,
+    pub limit: u32,
+    pub key: u32,
+    pub key_len: u32,
+    pub sub: u32,
+    pub sub_len: u32,
+    pub value: u32,
+    pub value_len: i32,
+    pub at: i64,
+    pub answer: u32,
+    pub answer_len: i32,
+    pub count: u32,
+    pub flags: u32,
+}
+
+impl Op {
+    /// An operation with nothing set.
+    pub const EMPTY: Op = Op {
+        op: 0,
+        domain: 0,
+        table: 0,
+        limit: 0,
+        key: 0,
+        key_len: 0,
+        sub: 0,
+        sub_len: 0,
+        value: 0,
+        value_len: -1,
+        at: 0,
+        answer: 0,
+        answer_len: 0,
+        count: 0,
+        flags: 0,
+    };
+}
+
 const _: () = assert!(size_of::<Frame>() == 128 && size_of::<Rec>() == 56 && size_of::<Located>() == 8 && size_of::<Entry>() == 16);
+const _: () = assert!(size_of::<Op>() == 56);

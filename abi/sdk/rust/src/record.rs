@@ -90,6 +90,18 @@ impl<'a> Record<'a> {
         bytes(self.rec().value, self.rec().value_len)
     }
 
+    /// The key that this record's state is held under: its key, which in a keyed stage is what `keyBy` took.
+    #[inline]
+    pub fn state_key(&self) -> &'a [u8] {
+        self.key().unwrap_or(b"")
+    }
+
+    /// What a timer was set with.
+    #[inline]
+    pub fn sub(&self) -> &'a [u8] {
+        self.value().unwrap_or(b"")
+    }
+
     /// True when the value is one JSON text in UTF-8. If not, all fields are absent.
     #[inline(always)]
     pub fn is_json(&self) -> bool {

@@ -1,6 +1,8 @@
 //! A stand-in for the host, to test transforms natively. It checks what comes out as little as a friendly host would, and
 //! limits nothing; a module is proven by running it on Wasmill. Not part of modules.
 
+pub(crate) mod state;
+
 use crate::guest::{Guest, Transform};
 use crate::host::Level;
 use crate::mem;
@@ -8,6 +10,8 @@ use crate::raw::{self, Entry, Frame, Located, Rec};
 use crate::record::Batch;
 use crate::value::{Kind, Value};
 use std::cell::RefCell;
+
+pub use state::{Keyed, Timer};
 
 /// A record for the transform. `None` is null, or no event time.
 #[derive(Clone, Debug, Default)]
@@ -75,20 +79,50 @@ impl Host {
     /// # Errors
     /// What the host would report: a refused module, or a failed frame.
     pub fn run<T: Transform>(&self, transform: T, inputs: &[Input]) -> Result<Vec<Output>, String> {
+        self.lane(|_| Ok(transform), inputs, Vec::new)
+    }
+
+    /// Runs a lane: records, then the timers that are due after them, then the last frame.
+    fn lane<T: Transform>(
+        &self,
+        make: impl FnOnce(Value<'_>) -> crate::Result<T>,
+        inputs: &[Input],
+        due: impl FnOnce() -> Vec<Timer>,
+    ) -> Result<Vec<Output>, String> {
+        let mark = mem::mark();
+        let done = self.frames(make, inputs, due);
+        // SAFETY: the guest is gone, and what came out is copied.
+        unsafe { mem::rewind(mark) };
+        done
+    }
+
+    fn frames<T: Transform>(
+        &self,
+        make: impl FnOnce(Value<'_>) -> crate::Result<T>,
+        inputs: &[Input],
+        due: impl FnOnce() -> Vec<Timer>,
+    ) -> Result<Vec<Output>, String> {
         SAID.with_borrow_mut(|s| *s = Said::default());
         let mut guest = Guest::new();
         // SAFETY: an empty config is not looked at.
-        if unsafe { guest.init(0, 0, self.max_frame, |_| Ok(transform)) } != 0 {
+        if unsafe { guest.init(0, 0, self.max_frame, make) } != 0 {
             return Err(log().join("; "));
         }
         let (mut batch, pointers) = (self.batch, pointers(&self.manifest));
         (batch.chunk, batch.first, batch.last) = (0, true, false);
         for (i, chunk) in inputs.chunks(self.chunk).enumerate() {
-            call(&mut guest, &batch, chunk, i * self.chunk, &pointers)?;
+            call(&mut guest, &batch, &records(chunk, i * self.chunk), &pointers)?;
             (batch.first, batch.chunk) = (false, batch.chunk + 1);
         }
+        let timers = due();
+        for domain in timers.chunk_by(|a, b| a.domain == b.domain) {
+            for chunk in domain.chunks(self.chunk) {
+                call(&mut guest, &batch, &state::records(chunk), &[])?;
+                (batch.first, batch.chunk) = (false, batch.chunk + 1);
+            }
+        }
         batch.last = true;
-        call(&mut guest, &batch, &[], 0, &[])?;
+        call(&mut guest, &batch, &[], &[])?;
         Ok(SAID.with_borrow_mut(|s| std::mem::take(&mut s.outputs)))
     }
 }
@@ -167,8 +201,21 @@ fn pointers(manifest: &str) -> Vec<String> {
     fields.elements().map(|f| f.str().ok().flatten().unwrap_or_default().into_owned()).collect()
 }
 
+/// A record or a timer of a frame.
+struct Row<'a> {
+    input: std::borrow::Cow<'a, Input>,
+    kind: u8,
+    index: u32,
+}
+
+fn records(inputs: &[Input], from: usize) -> Vec<Row<'_>> {
+    let row = |(i, input)| Row { input: std::borrow::Cow::Borrowed(input), kind: 0, index: (from + i) as u32 };
+    inputs.iter().enumerate().map(row).collect()
+}
+
 /// Writes one frame and runs it.
-fn call<T: Transform>(guest: &mut Guest<T>, batch: &Batch, inputs: &[Input], from: usize, pointers: &[String]) -> Result<(), String> {
+fn call<T: Transform>(guest: &mut Guest<T>, batch: &Batch, rows: &[Row<'_>], pointers: &[String]) -> Result<(), String> {
+    let inputs: Vec<&Input> = rows.iter().map(|r| &*r.input).collect();
     let stride = size_of::<Rec>() + 8 * pointers.len();
     let bytes = |v: &Option<Vec<u8>>| v.as_ref().map_or(0, Vec::len);
     let sizes =
@@ -209,7 +256,8 @@ fn call<T: Transform>(guest: &mut Guest<T>, batch: &Batch, inputs: &[Input], fro
             header_count: input.headers.len() as u16,
             flags,
             partition: input.partition,
-            index: (from + i) as u32,
+            index: rows[i].index,
+            kind: rows[i].kind,
             ..Rec::EMPTY
         };
         // SAFETY: the frame was made for these records and their fields.
