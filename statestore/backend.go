@@ -29,8 +29,13 @@ type Backend interface {
 	// Cursor walks the keys of r, downwards when descending is set. It starts nowhere: call Seek first. It is used by one
 	// goroutine and must be closed before the backend is.
 	Cursor(asOf int64, r Range, descending bool) (Cursor, error)
+	// Durable is the newest batch that is still here when the machine stops now. Later ones must be applied again from their
+	// changelogs. For a backend without a disk it is that of the last marker.
+	Durable() int64
+	// Flush asks for Durable to catch up with the last marker soon. It does not wait.
+	Flush(ctx context.Context) error
 	// Apply writes all changes of batch m.Batch, which is above the last marker's, and then its marker, and returns when
-	// all of it is durable. Keys come in ascending order, each once. The bytes of a change are valid, and unchanged, until
+	// reads see all of it. Keys come in ascending order, each once. The bytes of a change are valid, and unchanged, until
 	// Apply returns. When changes gives an error, Apply returns it and the marker stays as it was; so it does when the
 	// process dies. The same changes are then applied again in full, byte for byte the same.
 	//

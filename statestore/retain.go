@@ -1,0 +1,106 @@
+package statestore
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Retain says that batches below oldest are no longer replayed: the state as of the end of oldest-1 stays readable, older
+// ones go, and so do changelogs below oldest that nothing needs any more.
+func (s *Store) Retain(ctx context.Context, oldest int64) error {
+	horizon, keep := s.horizon(oldest)
+	if horizon > s.backend.Oldest() {
+		if err := s.backend.Discard(horizon); err != nil {
+			return fmt.Errorf("discard old state: %w", err)
+		}
+	}
+	if err := s.sweep(ctx, keep); err != nil {
+		return fmt.Errorf("remove old changelogs: %w", err)
+	}
+	return nil
+}
+
+// horizon is the oldest batch that must stay readable, and the oldest changelog that must stay.
+func (s *Store) horizon(oldest int64) (horizon, keep int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.oldest = max(s.oldest, oldest)
+	marked := s.applied
+	if len(s.waiting) > 0 {
+		marked = min(marked, s.waiting[0].batch-1)
+	}
+	horizon = min(s.oldest-1, marked)
+	for asOf := range s.pins {
+		horizon = min(horizon, asOf)
+	}
+	s.settle()
+	keep = min(s.oldest, s.floor)
+	if len(s.waiting) > 0 {
+		keep = min(keep, s.waiting[0].batch)
+	}
+	if len(s.pending) > 0 {
+		keep = min(keep, s.pending[0])
+	}
+	return horizon, keep
+}
+
+// sweep removes the changelogs below keep, and what is left of attempts at them.
+func (s *Store) sweep(ctx context.Context, keep int64) error {
+	dir := path.Join(s.dir, changelogDir)
+	list, err := s.files.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, info := range list {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if batch, ok := batchOf(info.Name); ok && batch < keep && !info.Dir {
+			if err := s.files.Remove(path.Join(dir, info.Name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil // names that come back after a crash are removed by the next sweep
+}
+
+// batchOf reads the batch out of the name of a changelog, or of one that was set aside.
+func batchOf(name string) (int64, bool) {
+	number, rest, ok := strings.Cut(strings.TrimPrefix(name, "."), "-")
+	if !ok || rest == "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != number {
+		return 0, false
+	}
+	return n, true
+}
+
+// Stats is what a store knows of itself.
+type Stats struct {
+	Applied, Last, Oldest int64 // batches
+	Keys, Bytes           int64 // in the backend: pairs, and bytes on disk
+	BackendMemory         int64
+	CacheBytes            int64
+	BacklogBatches        int
+	BacklogBytes          int64
+}
+
+// Stats counts what the store has.
+func (s *Store) Stats() Stats {
+	b := s.backend.Stats()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := Stats{
+		Applied: s.applied, Last: s.last, Oldest: s.backend.Oldest(), Keys: b.Keys, Bytes: b.Bytes, BackendMemory: b.Memory,
+		BacklogBatches: len(s.waiting), BacklogBytes: s.backlog,
+	}
+	for _, c := range s.caches {
+		out.CacheBytes += c.young.held() + c.old.held()
+	}
+	return out
+}
