@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod decimal;
+pub mod expr;
 pub mod json;
 pub mod scan;
 pub mod time;
