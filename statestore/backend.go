@@ -16,6 +16,8 @@ import (
 // time from several goroutines, except that only one Apply runs at a time. Reads go on during an Apply and never see any
 // part of a batch above their asOf, not even of an Apply that was torn by the death of the process.
 //
+// Keys of the store begin with a byte from 0x10 on; a backend may keep keys of its own below, which no cursor shows.
+//
 // The store never reads below Oldest or while it reads moves Oldest above; a backend need not guard against it.
 type Backend interface {
 	// Marker is that of the newest batch at or below asOf that was applied completely; Batch is -1 when there is none.
@@ -45,6 +47,7 @@ type Backend interface {
 	// Discard says that nothing is read as of a batch below oldest any more. oldest is never above the last marker.
 	Discard(oldest int64) error
 	Stats() BackendStats
+	// Close leaves Durable at the last marker when it returns nil. It may be called more than once.
 	Close() error
 }
 
