@@ -74,7 +74,8 @@ type Decision struct {
 	Semantics       int                      // the host's semantics number that ran it
 	Inputs          map[string]Digest        // by source
 	Outputs         map[string]Digest        // by sink
-	State           string                   // digest of the state changelog, "" when stateless
+	State           string                   // digest of what the batch changed of the state, "" when it changed nothing
+	StateLast       *BatchID                 // the newest batch, this one included, that changed the state; nil none
 	Targets         map[string]TargetOutcome // by target id
 	Sources         map[string]SourceOutcome // by source name
 	Attempt         string                   // 8 hex digits; never seen by a guest
@@ -106,7 +107,12 @@ type TargetOutcome struct {
 
 // SourceOutcome is a source's event-time standing after a batch.
 type SourceOutcome struct {
-	Records     int64 `json:"records"`
+	Records int64 `json:"records"`
+	// WatermarkMS is the source's own watermark: its latest event time less its lateness.
 	WatermarkMS int64 `json:"watermark"`
-	Idle        bool  `json:"idle,omitempty"`
+	// Idle: it gave no record for longer than it may, and is left out of the watermark of the job.
+	Idle bool `json:"idle,omitempty"`
+	// LastMS is the time of the last batch in which it gave a record, or of its first batch; 0 for a source without an event
+	// time.
+	LastMS int64 `json:"last,omitempty"`
 }

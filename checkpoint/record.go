@@ -57,6 +57,7 @@ type outcomeWire struct {
 	Inputs    map[string]Digest        `json:"inputs,omitempty"`
 	Outputs   map[string]Digest        `json:"outputs,omitempty"`
 	State     string                   `json:"state,omitempty"`
+	StateLast *BatchID                 `json:"stateLast,omitempty"` // nil: no batch has changed the state
 	Targets   map[string]TargetOutcome `json:"targets,omitempty"`
 	Sources   map[string]SourceOutcome `json:"sources,omitempty"`
 	Attempt   string                   `json:"attempt"`
@@ -118,7 +119,7 @@ func offsetLine(s SourcePosition) (string, error) {
 func encodeDecision(d *Decision) ([]byte, error) {
 	wire := decisionWire{NextWatermarkMS: d.NextWatermarkMS, Wasmill: &outcomeWire{
 		Version: formatVersion, Check: zeroCheck, Digest: d.Digest, Revision: d.Revision, Semantics: d.Semantics,
-		Inputs: d.Inputs, Outputs: d.Outputs, State: d.State, Targets: d.Targets, Sources: d.Sources, Attempt: d.Attempt,
+		Inputs: d.Inputs, Outputs: d.Outputs, State: d.State, StateLast: d.StateLast, Targets: d.Targets, Sources: d.Sources, Attempt: d.Attempt,
 	}}
 	if d.Host != (Host{}) {
 		wire.Wasmill.Host = &d.Host
@@ -340,7 +341,7 @@ func decodeDecision(id BatchID, record []byte) (d *Decision, foreign bool, err e
 	}
 	d = &Decision{
 		Batch: id, NextWatermarkMS: wire.NextWatermarkMS, Digest: w.Digest, Revision: w.Revision, Semantics: w.Semantics,
-		Inputs: w.Inputs, Outputs: w.Outputs, State: w.State, Targets: w.Targets, Sources: w.Sources, Attempt: w.Attempt,
+		Inputs: w.Inputs, Outputs: w.Outputs, State: w.State, StateLast: w.StateLast, Targets: w.Targets, Sources: w.Sources, Attempt: w.Attempt,
 	}
 	if w.Host != nil {
 		d.Host = *w.Host

@@ -92,6 +92,9 @@ func (l *Log) Retain(ctx context.Context, upTo BatchID, p Policy) error {
 	return l.sweepArtifacts(ctx, v)
 }
 
+// Oldest is the oldest batch that is kept.
+func (l *Log) Oldest() BatchID { return l.keep.floor }
+
 // newFloor returns the oldest batch to keep.
 func (l *Log) newFloor(ctx context.Context, upTo BatchID, p Policy) (BatchID, error) {
 	last := min(l.next.decision, upTo)

@@ -229,6 +229,11 @@ type transformProgress struct {
 	Name      string                 `json:"name"`
 	Records   int64                  `json:"numInputRows"`
 	Emitted   int64                  `json:"numOutputRows"`
+	Ports     []int64                `json:"numOutputRowsByPort,omitempty"`
+	Timers    int64                  `json:"timersFired,omitempty"`
+	Updated   int64                  `json:"stateUpdated,omitempty"`
+	Removed   int64                  `json:"stateRemoved,omitempty"`
+	State     int64                  `json:"stateBytes,omitempty"` // that lanes held for the batch
 	Instances int64                  `json:"instances"`
 	Calls     uint64                 `json:"calls"`
 	Fuel      uint64                 `json:"fuel"`

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,11 +104,16 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 		p.WatermarkMS = e.plan.WatermarkMS
 	}
 	if e.last != nil {
-		p.WatermarkMS = max(p.WatermarkMS, e.last.NextWatermarkMS)
+		p.WatermarkMS = max(p.WatermarkMS, e.last.NextWatermarkMS, e.cfg.Graph.watermark(e.last.Sources, p.TimeMS))
 	}
 	ends, news, err := e.ask(ctx)
 	if err != nil {
 		return err
+	}
+	if !news {
+		if news, err = e.timersDue(p); err != nil {
+			return err
+		}
 	}
 	if !news {
 		return errNothing
@@ -118,6 +124,18 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 	}
 	b.plan, b.prev, b.before = p, e.plan, e.last
 	return nil
+}
+
+// timersDue reports whether a batch without data is worth while: a timer is due under its watermark or at its time.
+func (e *Engine) timersDue(p *checkpoint.Plan) (bool, error) {
+	if e.cfg.Store == nil {
+		return false, nil
+	}
+	due, err := e.cfg.Store.Due(p.WatermarkMS, p.TimeMS)
+	if err != nil {
+		return false, fmt.Errorf("look for timers that are due: %w", err)
+	}
+	return due, nil
 }
 
 // ask asks the sources how far they can go, unless the job is to stop: nothing is planned yet, so nothing is to be finished.
@@ -154,7 +172,7 @@ func (e *Engine) ends(ctx context.Context, prev *checkpoint.Plan) (ends []checkp
 func (e *Engine) runBatch(ctx context.Context, b *batch) error {
 	for amended := 0; ; amended++ {
 		out, err := e.runner.run(ctx, input{
-			query: e.cfg.Log.QueryID(), revision: e.cfg.Revision, plan: b.plan, prev: b.prev, most: e.cfg.MaxHeld,
+			query: e.cfg.Log.QueryID(), revision: e.cfg.Revision, plan: b.plan, prev: b.prev, begin: e.beginState(), most: e.cfg.MaxHeld,
 		})
 		switch {
 		case err == nil:
@@ -172,8 +190,14 @@ func (e *Engine) runBatch(ctx context.Context, b *batch) error {
 }
 
 // stageBatch hands the rows to the targets, what survives a crash first, and spools what will not. A target without
-// records is not called.
+// records is not called. The changes of the state are written down beside it.
 func (e *Engine) stageBatch(ctx context.Context, b *batch) error {
+	written := e.writeState(ctx, b)
+	err := e.stageOutput(ctx, b)
+	return cmp.Or(err, <-written)
+}
+
+func (e *Engine) stageOutput(ctx context.Context, b *batch) error {
 	spooled := len(b.out.spool) == 0
 	for _, t := range e.inOrder(volatileTarget) {
 		out, ok := e.outputFor(t, b.out, b.plan, b.attempt)
@@ -198,7 +222,7 @@ func (e *Engine) stageBatch(ctx context.Context, b *batch) error {
 // decideBatch settles the outcome: from here on the batch will be published, whatever happens.
 func (e *Engine) decideBatch(ctx context.Context, b *batch) error {
 	d := &checkpoint.Decision{
-		Batch: b.plan.Batch, NextWatermarkMS: b.plan.WatermarkMS, Digest: b.out.digest, Revision: e.cfg.Revision,
+		Batch: b.plan.Batch, State: b.out.state.Digest, StateLast: stateLast(b), Digest: b.out.digest, Revision: e.cfg.Revision,
 		Semantics: Semantics, Inputs: b.out.inputs, Outputs: b.out.outputs, Attempt: b.attempt,
 		Targets: map[string]checkpoint.TargetOutcome{}, Sources: map[string]checkpoint.SourceOutcome{}, Host: e.cfg.Host,
 	}
@@ -208,9 +232,15 @@ func (e *Engine) decideBatch(ctx context.Context, b *batch) error {
 	for id, staged := range b.staged {
 		d.Targets[id] = checkpoint.TargetOutcome{Staged: staged, Last: d.Batch, Digest: d.Digest, Sinks: e.sinksFor(id, b.out)}
 	}
-	for name, in := range b.out.inputs {
-		d.Sources[name] = checkpoint.SourceOutcome{Records: in.Records}
+	for i := range e.cfg.Graph.Sources {
+		s := &e.cfg.Graph.Sources[i]
+		var before checkpoint.SourceOutcome
+		if b.before != nil {
+			before = b.before.Sources[s.Name]
+		}
+		d.Sources[s.Name] = s.after(before, b.plan, b.out.inputs[s.Name].Records, b.out.newest[s.Name])
 	}
+	d.NextWatermarkMS = max(b.plan.WatermarkMS, e.cfg.Graph.watermark(d.Sources, b.plan.TimeMS))
 	if err := e.cfg.Log.WriteDecision(ctx, *d); err != nil {
 		return err
 	}
@@ -281,6 +311,9 @@ func (e *Engine) note(ctx context.Context) {
 
 // sealBatch closes the batch: every target has it, so the next may be planned and what it needed may go.
 func (e *Engine) sealBatch(ctx context.Context, b *batch) error {
+	if err := e.sealState(ctx, b); err != nil {
+		return err
+	}
 	e.plan, e.last = b.plan, b.decision
 	for i := range e.cfg.Graph.Sources {
 		s := &e.cfg.Graph.Sources[i]
@@ -290,7 +323,10 @@ func (e *Engine) sealBatch(ctx context.Context, b *batch) error {
 		e.cfg.Events.warning("tidy target "+t.ID(), t.Sealed(ctx, b.plan.Batch))
 	}
 	e.cfg.Events.warning("remove what was spooled", e.cfg.Log.DropSpool(ctx, b.plan.Batch))
-	e.cfg.Events.warning("apply retention", e.cfg.Log.Retain(ctx, b.plan.Batch, e.cfg.Retention))
+	e.cfg.Events.warning("apply retention", e.cfg.Log.Retain(ctx, e.unneeded(b.plan.Batch), e.cfg.Retention))
+	if e.cfg.Store != nil {
+		e.cfg.Events.warning("apply retention to the state", e.cfg.Store.Retain(ctx, int64(e.cfg.Log.Oldest())))
+	}
 	st := e.stats(b)
 	e.pace.ran(st.largest(), st.Total)
 	e.cfg.Events.batch(st)
@@ -300,7 +336,7 @@ func (e *Engine) sealBatch(ctx context.Context, b *batch) error {
 func (e *Engine) stats(b *batch) BatchStats {
 	st := BatchStats{
 		Batch: b.plan.Batch, TimeMS: b.plan.TimeMS, Replayed: b.replayed, Digest: b.decision.Digest,
-		Steps: b.steps, Total: e.cfg.Clock.Now().Sub(b.started),
+		Steps: b.steps, Total: e.cfg.Clock.Now().Sub(b.started), WatermarkMS: b.plan.WatermarkMS,
 	}
 	if b.out != nil {
 		rs := b.out.stats
@@ -309,9 +345,14 @@ func (e *Engine) stats(b *batch) BatchStats {
 	}
 	for i := range e.cfg.Graph.Sources {
 		name := e.cfg.Graph.Sources[i].Name
-		st.Sources = append(st.Sources, SourceStats{
+		s := SourceStats{
 			Name: name, Start: b.prev.Position(name), End: b.plan.Position(name), Records: b.decision.Inputs[name].Records,
-		})
+			WatermarkMS: b.decision.Sources[name].WatermarkMS, Idle: b.decision.Sources[name].Idle,
+		}
+		if b.out != nil && b.out.newest[name] != noTime {
+			s.NewestMS = b.out.newest[name] / 1000
+		}
+		st.Sources = append(st.Sources, s)
 	}
 	for i := range e.cfg.Graph.Sinks {
 		name := e.cfg.Graph.Sinks[i].Name

@@ -12,10 +12,10 @@ import (
 )
 
 // Semantics is raised whenever the host changes anything that shapes output: chunk rule, lane map, merge order, key and
-// time extraction, decoders, row conversion, poison rule, what fuel, depth and memory cost, which bits a float has that is
-// not a number, the words of traps, WASI policy, seeds. It is part of every revision. The golden batches of host/pipeline
-// hold what a number stands for.
-const Semantics = 2
+// time extraction, watermarks, order and number of timers, decoders, row conversion, poison rule, what fuel, depth and
+// memory cost, which bits a float has that is not a number, the words of traps, WASI policy, seeds. It is part of every
+// revision. The golden batches of host/pipeline hold what a number stands for.
+const Semantics = 3
 
 // combine makes one digest of the lanes' digests.
 func combine(lanes int, of func(lane int) *abi.RecordDigest) checkpoint.Digest {

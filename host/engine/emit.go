@@ -63,9 +63,24 @@ func (a *attempt) route(r *abi.Record) error {
 	}
 	a.emitted++
 	p := &a.s.ports[r.Port]
+	p.emitted++
 	if p.keep {
 		p.kept.add(r)
 		if err := a.l.holds(r); err != nil {
+			return err
+		}
+	}
+	for _, x := range p.sends {
+		ok, err := a.l.send(x, "", r)
+		if err != nil {
+			return err
+		}
+		if ok {
+			continue
+		}
+		lt := x.keyless()
+		lt.origin = a.originOf(r.Index)
+		if err := a.letter(lt, r); err != nil {
 			return err
 		}
 	}
@@ -123,7 +138,7 @@ func (a *attempt) fetchMissing() error {
 		return nil
 	}
 	var next uint32
-	return a.l.feed(a.ctx, a.b, a.s.node.Inputs, func(entry int, split string, r *abi.Record) error {
+	return a.l.feedStage(a.ctx, a.b, a.s, func(entry int, split string, r *abi.Record) error {
 		index := next
 		next++
 		at, ok := a.missing[index]

@@ -16,6 +16,7 @@ import (
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/sink"
+	"github.com/wasmill/wasmill/statestore"
 )
 
 // Clock is the engine's only source of time.
@@ -42,6 +43,8 @@ type Log interface {
 	// Published returns that note, as far as there is one.
 	Published(ctx context.Context) (map[string]checkpoint.PublishedMark, error)
 	Retain(ctx context.Context, upTo checkpoint.BatchID, p checkpoint.Policy) error
+	// Oldest is the oldest batch that is kept.
+	Oldest() checkpoint.BatchID
 	// PutSpool keeps what a batch puts out durably, for the attempt that is about to be decided. Spool returns it, nil when
 	// nothing was kept. DropSpool gives up what was kept for batches up to one.
 	PutSpool(ctx context.Context, id checkpoint.BatchID, attempt, digest string, parts []checkpoint.Spooled) error
@@ -55,6 +58,7 @@ type Config struct {
 	Graph    *Graph
 	Revision string // sha256 of the revision; already durable in the checkpoint
 	Log      Log
+	Store    *statestore.Store // nil when no stage has keys
 	Clock    Clock
 	// NewAttempt returns 8 hex digits that no earlier attempt had.
 	NewAttempt func() string

@@ -34,7 +34,14 @@ const (
 	CodeNotRetained     = "replay.not_retained"
 	CodeOtherRevision   = "replay.other_revision"
 	CodeTornTailVisible = "checkpoint.torn_tail_published"
+	CodeStateLost       = "state.lost"
 )
+
+// stateLost is the answer to changes of the state that are neither in the store nor in a file nor can be made again.
+func stateLost(batch checkpoint.BatchID, why error) error {
+	return fault.New(CodeStateLost, fmt.Sprintf("state of batch %d", batch), why,
+		"put the file back from a copy of the checkpoint; or begin anew: `wasmill checkpoint fork --to DIR`, which carries no state")
+}
 
 // notPublished is a target's error. What was staged and is lost is found again by recovery, and nobody has to mend anything.
 func notPublished(target string, err error) error {

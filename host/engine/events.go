@@ -39,19 +39,21 @@ const (
 
 // BatchStats is what can be said of a sealed batch.
 type BatchStats struct {
-	Batch    checkpoint.BatchID
-	TimeMS   int64
-	Replayed bool // run again by recovery
-	Digest   string
-	Sources  []SourceStats
-	Sinks    []SinkStats
-	Stages   []StageStats // in topological order; none when nothing ran, as recovery published what was staged
-	Skipped  int64        // records dropped under policy skip
-	Letters  int64        // records set aside as dead letters
-	Poison   int64        // of them: records that a lane was started again without
-	Restarts int64        // lane runs started again
-	Steps    map[Step]time.Duration
-	Total    time.Duration
+	Batch  checkpoint.BatchID
+	TimeMS int64
+	// WatermarkMS is that of the plan; 0 none yet.
+	WatermarkMS int64
+	Replayed    bool // run again by recovery
+	Digest      string
+	Sources     []SourceStats
+	Sinks       []SinkStats
+	Stages      []StageStats // in topological order; none when nothing ran, as recovery published what was staged
+	Skipped     int64        // records dropped under policy skip
+	Letters     int64        // records set aside as dead letters
+	Poison      int64        // of them: records that a lane was started again without
+	Restarts    int64        // lane runs started again
+	Steps       map[Step]time.Duration
+	Total       time.Duration
 }
 
 // largest is how many records the source gave that gave most.
@@ -68,6 +70,10 @@ type SourceStats struct {
 	Name       string
 	Start, End checkpoint.Position
 	Records    int64
+	// WatermarkMS is the source's own after the batch, NewestMS the latest event time in it; 0 none. Idle: it gave no record
+	// for longer than it may.
+	WatermarkMS, NewestMS int64
+	Idle                  bool
 }
 
 // SinkStats is one sink's part of a batch.

@@ -29,6 +29,14 @@ func (l *lane) feed(ctx context.Context, b *batchRun, inputs []Edge, take taker)
 	return nil
 }
 
+// feedStage delivers the input of a stage in this lane.
+func (l *lane) feedStage(ctx context.Context, b *batchRun, s *stageLane, take taker) error {
+	if s.node.Keyed() {
+		return l.feedKeyed(s, take)
+	}
+	return l.feed(ctx, b, s.node.Inputs, take)
+}
+
 func (l *lane) feedPort(e Edge, entry int, take taker) error {
 	return l.stages[e.Stage].ports[e.Port].kept.each(func(i int, r *abi.Record) error {
 		r.Offset, r.Partition, r.Port = int64(i), int32(l.index), uint16(e.Port)

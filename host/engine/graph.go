@@ -7,6 +7,7 @@ import (
 	"github.com/wasmill/wasmill/host/sandbox"
 	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/source"
+	"github.com/wasmill/wasmill/statestore"
 )
 
 // Graph is a job's data flow: sources feed stages, stages feed stages and sinks. Stages stand in topological order.
@@ -119,6 +120,39 @@ func (s *StageNode) inputPort(entry int) *abi.InputPort {
 	return &abi.InputPort{}
 }
 
+// rounds says by stage how many exchanges lie before it: stages of one round need no lane but their own.
+func (g *Graph) rounds() []int {
+	out := make([]int, len(g.Stages))
+	for i := range g.Stages {
+		for _, e := range g.Stages[i].Inputs {
+			if e.Stage >= 0 {
+				out[i] = max(out[i], out[e.Stage])
+			}
+		}
+		if g.Stages[i].Keyed() {
+			out[i]++
+		}
+	}
+	return out
+}
+
+// keyed lists what state the stages with keys have, in the order of the graph.
+func (g *Graph) keyed() []statestore.Stage {
+	var out []statestore.Stage
+	for i := range g.Stages {
+		st := &g.Stages[i]
+		if !st.Keyed() {
+			continue
+		}
+		s := statestore.Stage{Name: st.Name}
+		for _, t := range st.Program.Manifest().Tables {
+			s.Tables = append(s.Tables, t.Name)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
 // check reports a graph that the engine cannot run. The job's own validation has better words; this guards the seam.
 func (g *Graph) check() error {
 	if g.Lanes < 1 {
@@ -132,6 +166,9 @@ func (g *Graph) check() error {
 		for _, e := range st.Inputs {
 			if err := g.checkEdge(e, i); err != nil {
 				return fmt.Errorf("check graph: stage %s: %w", st.Name, err)
+			}
+			if (e.KeyBy != nil) != st.Keyed() {
+				return fmt.Errorf("check graph: stage %s has a key for some inputs only", st.Name)
 			}
 		}
 	}

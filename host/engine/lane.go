@@ -15,6 +15,7 @@ type lane struct {
 	r      *runner
 	index  int
 	read   []abi.RecordDigest // by source, over what was read
+	newest []int64            // by source, the latest event time in microseconds, or noTime
 	passes []int              // by source, completed passes over it in this batch
 	reject []letters          // by source
 	stages []*stageLane
@@ -41,6 +42,7 @@ func newLane(r *runner, index int) (*lane, error) {
 	l := &lane{
 		r: r, index: index,
 		read:   make([]abi.RecordDigest, len(r.g.Sources)),
+		newest: make([]int64, len(r.g.Sources)),
 		passes: make([]int, len(r.g.Sources)),
 		reject: make([]letters, len(r.g.Sources)),
 	}
@@ -60,9 +62,15 @@ func newLane(r *runner, index int) (*lane, error) {
 		l.connect(s)
 	}
 	for _, s := range l.stages {
-		for _, e := range s.node.Inputs {
-			if e.Stage >= 0 {
-				l.stages[e.Stage].ports[e.Port].keep = true
+		for entry, e := range s.node.Inputs {
+			if e.Stage < 0 {
+				continue
+			}
+			p := &l.stages[e.Stage].ports[e.Port]
+			if s.node.Keyed() {
+				p.sends = append(p.sends, s.sent[entry])
+			} else {
+				p.keep = true
 			}
 		}
 	}
@@ -77,7 +85,7 @@ func newSinkLane(g *Graph, i int) (*sinkLane, error) {
 	}
 	s := &sinkLane{node: node, lane: rows, locate: make([]*abi.Locator, len(node.Inputs))}
 	for entry, e := range node.Inputs {
-		if e.Source < 0 || g.Sources[e.Source].EventTime == nil {
+		if e.Source < 0 || g.Sources[e.Source].located() == nil {
 			continue
 		}
 		if s.locate[entry], err = abi.NewLocator([]string{g.Sources[e.Source].EventTime.Pointer}); err != nil {
@@ -108,7 +116,7 @@ func (l *lane) connect(s *sinkLane) {
 func (l *lane) reset() {
 	for i := range l.read {
 		l.read[i].Reset()
-		l.passes[i] = 0
+		l.passes[i], l.newest[i] = 0, noTime
 		l.reject[i].reset()
 	}
 	for _, s := range l.stages {
@@ -123,8 +131,10 @@ func (l *lane) reset() {
 }
 
 // holds counts what the lane keeps in memory, and gives a batch up that holds too much.
-func (l *lane) holds(r *abi.Record) error {
-	if l.grown += int64(len(r.Key) + len(r.Value)); l.grown < heldStep {
+func (l *lane) holds(r *abi.Record) error { return l.holdsBytes(int64(len(r.Key) + len(r.Value))) }
+
+func (l *lane) holdsBytes(n int64) error {
+	if l.grown += n; l.grown < heldStep {
 		return nil
 	}
 	total := l.r.held.Add(l.grown)
@@ -149,14 +159,28 @@ func (s *sinkLane) reset() {
 	}
 }
 
-// run drives one batch through the lane: stages in order, then the sinks that read buffers, then the dead letters.
-func (l *lane) run(ctx context.Context, b *batchRun) error {
-	l.reset()
-	l.most = b.most
-	for _, s := range l.stages {
+// run drives one batch through the lane: stages in order, then the sinks that read buffers, then the dead letters. Between
+// two rounds all lanes wait for each other, as a keyed stage reads what every lane has sent.
+func (l *lane) run(ctx context.Context, b *batchRun, round int) error {
+	if round == 0 {
+		l.reset()
+		l.most = b.most
+		for _, s := range l.stages {
+			if err := l.exchange(ctx, b, s); err != nil {
+				return err
+			}
+		}
+	}
+	for i, s := range l.stages {
+		if l.r.rounds[i] != round {
+			continue
+		}
 		if err := l.runStage(ctx, b, s); err != nil {
 			return err
 		}
+	}
+	if round < l.r.lastRound() {
+		return nil
 	}
 	for _, s := range l.sinks {
 		if s.direct || len(s.node.Inputs) == 0 {
@@ -178,6 +202,7 @@ func (l *lane) fillSink(ctx context.Context, b *batchRun, s *sinkLane) error {
 			if loc := s.locate[entry]; loc != nil {
 				setEventTime(r, loc.Locate(r.Value, s.fields), s.fields[0], l.r.g.Sources[edge.Source].EventTime.Unit)
 			}
+			l.saw(edge, r)
 		}
 		misfit, err := l.append(s, r)
 		if misfit == nil {
@@ -283,6 +308,9 @@ func (l *lane) allLetters() []*letters {
 		out = append(out, &l.reject[i])
 	}
 	for _, s := range l.stages {
+		for _, x := range s.sent {
+			out = append(out, &x.letters)
+		}
 		out = append(out, &s.letters)
 	}
 	for _, s := range l.sinks {

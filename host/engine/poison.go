@@ -73,7 +73,7 @@ func (l *lane) whence(ctx context.Context, b *batchRun, s *stageLane, index uint
 	}
 	from := origin{edge: Edge{Source: -1, Stage: s.index}, offset: -1, partition: -1}
 	var next uint32
-	err := l.feed(ctx, b, s.node.Inputs, func(entry int, split string, r *abi.Record) error {
+	err := l.feedStage(ctx, b, s, func(entry int, split string, r *abi.Record) error {
 		if next++; next <= index {
 			return nil
 		}

@@ -36,7 +36,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return e.expect(ctx, pubs, nil)
+		return errors.Join(e.expect(ctx, pubs, nil), e.restoreState(ctx, nil))
 	}
 	b, err := e.found(ctx, plan)
 	if err != nil {
@@ -47,6 +47,9 @@ func (e *Engine) recover(ctx context.Context) error {
 	}
 	pubs, err := e.openTargets(ctx, plan.Batch)
 	if err != nil {
+		return err
+	}
+	if err := e.restoreState(ctx, b.before); err != nil {
 		return err
 	}
 	if dec == nil {
@@ -147,6 +150,9 @@ func (e *Engine) settle(ctx context.Context, b *batch, pubs map[string]sink.Publ
 		return err
 	}
 	if len(pending) == 0 {
+		if err := e.sealState(ctx, b); err != nil {
+			return err
+		}
 		e.plan, e.last = b.plan, b.decision
 		e.cfg.Events.warning("remove what was spooled", e.cfg.Log.DropSpool(ctx, b.plan.Batch))
 		e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Rung: "done", Detail: "published everywhere"})
@@ -211,6 +217,9 @@ func (e *Engine) stuck(ctx context.Context, r *rescue, lost []sink.Target, seen 
 	if seen {
 		return false, unresolved(n, lost, r.why, r.out != nil)
 	}
+	if r.out != nil {
+		(&batch{out: r.out}).close()
+	}
 	if err := e.cfg.Log.Supersede(ctx, n, checkpoint.Undone); err != nil {
 		return false, err
 	}
@@ -257,7 +266,7 @@ func (e *Engine) rerun(ctx context.Context, b *batch) (*outcome, error) {
 			return nil, err
 		}
 	}
-	past := Past{Query: e.cfg.Log.QueryID(), Plan: b.plan, Prev: b.prev, Decision: d}
+	past := Past{Query: e.cfg.Log.QueryID(), Plan: b.plan, Prev: b.prev, Decision: d, Begin: e.beginState()}
 	o, err := r.run(ctx, past.input(d.Revision))
 	if err != nil {
 		return nil, fmt.Errorf("run batch %d again: %w", d.Batch, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/statestore"
 )
 
 // Past is a retained batch, ready to be run again.
@@ -14,10 +15,12 @@ type Past struct {
 	Plan     *checkpoint.Plan
 	Prev     *checkpoint.Plan // nil for batch 0
 	Decision *checkpoint.Decision
+	// Begin opens the state as it was before the batch; nil for a job without keyed stages.
+	Begin func(ctx context.Context, b statestore.BatchInfo) (*statestore.Txn, error)
 }
 
 func (p *Past) input(revision string) input {
-	return input{query: p.Query, revision: revision, plan: p.Plan, prev: p.Prev}
+	return input{query: p.Query, revision: revision, plan: p.Plan, prev: p.Prev, begin: p.Begin}
 }
 
 // Replayed is what running a retained batch again came to.
@@ -30,7 +33,7 @@ type Replayed struct {
 }
 
 func (o *outcome) replayed() *Replayed {
-	return &Replayed{Digest: o.digest, Inputs: o.inputs, Outputs: o.outputs, Stages: o.stages}
+	return &Replayed{Digest: o.digest, Inputs: o.inputs, Outputs: o.outputs, State: o.state.Digest, Stages: o.stages}
 }
 
 // Tee sees what comes for the sinks of a batch, in order within a lane.
@@ -60,5 +63,6 @@ func Replay(ctx context.Context, g *Graph, policy ErrorPolicy, revision string, 
 	if err != nil {
 		return nil, fmt.Errorf("replay batch %d: %w", p.Plan.Batch, err)
 	}
+	defer (&batch{out: o}).close()
 	return o.replayed(), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/source"
+	"github.com/wasmill/wasmill/statestore"
 )
 
 // input is all that a batch's output is a function of, beside the graph.
@@ -19,6 +20,8 @@ type input struct {
 	revision string
 	plan     *checkpoint.Plan
 	prev     *checkpoint.Plan // nil for batch 0
+	// begin opens the state that the batch changes, as it was before. nil where no stage has keys.
+	begin beginState
 	// most is how many bytes of records the batch may hold for sinks and stages before it is given up with errTooMuch; 0 is
 	// no bound, for what is decided and must come to the same.
 	most int64
@@ -32,6 +35,9 @@ type outcome struct {
 	sinks   [][]sink.Lane // by sink, in lane and entry order; only lanes with rows
 	stages  []StageStats  // in the order of the graph
 	stats   runStats
+	newest  map[string]int64 // by source, see lane
+	txn     *statestore.Txn  // the state's changes; nil without keyed stages
+	state   statestore.Summary
 	// spool is what goes to a spool file, in the order of sinks and lanes; it lies in the lanes' memory.
 	spool []checkpoint.Spooled
 }
@@ -51,7 +57,10 @@ type runner struct {
 	// trace sees what guests emit. Only the search for what two engines do differently sets it.
 	trace *trace
 	lanes []*lane
-	held  atomic.Int64 // bytes of records that the lanes hold, about
+	// rounds says by stage in which round it runs: a keyed stage after all lanes have run what it reads.
+	rounds []int
+	keyed  []statestore.Stage // of the stages with keys, in order
+	held   atomic.Int64       // bytes of records that the lanes hold, about
 }
 
 // newRunner makes a runner. spooled says by sink whether its records are kept for a spool file; nil means none.
@@ -59,7 +68,7 @@ func newRunner(g *Graph, policy ErrorPolicy, workers int, spooled []bool) (*runn
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	r := &runner{g: g, policy: policy, workers: min(workers, g.Lanes)}
+	r := &runner{g: g, policy: policy, workers: min(workers, g.Lanes), rounds: g.rounds(), keyed: g.keyed()}
 	for i := range g.Lanes {
 		l, err := newLane(r, i)
 		if err != nil {
@@ -89,10 +98,34 @@ func (r *runner) run(ctx context.Context, in input) (*outcome, error) {
 	if err := r.assign(ctx, b); err != nil {
 		return nil, err
 	}
-	if err := r.each(ctx, func(ctx context.Context, l *lane) error { return l.run(ctx, b) }); err != nil {
+	txn, err := r.begin(ctx, b)
+	if err != nil {
 		return nil, err
 	}
-	return r.collect(b)
+	out, err := r.drive(ctx, b, txn)
+	if err != nil && txn != nil {
+		txn.Close()
+	}
+	return out, err
+}
+
+// drive takes the batch through all rounds.
+func (r *runner) drive(ctx context.Context, b *batchRun, txn *statestore.Txn) (*outcome, error) {
+	for round := 0; round <= r.lastRound(); round++ {
+		if err := r.each(ctx, func(ctx context.Context, l *lane) error { return l.run(ctx, b, round) }); err != nil {
+			return nil, err
+		}
+	}
+	return r.collect(ctx, b, txn)
+}
+
+// lastRound is the last round of a batch, 0 of one without keyed stages.
+func (r *runner) lastRound() int {
+	last := 0
+	for _, round := range r.rounds {
+		last = max(last, round)
+	}
+	return last
 }
 
 // assign cuts each source's range into splits and deals them to lanes in order: the lane of a split is
@@ -185,13 +218,20 @@ func (r *runner) each(ctx context.Context, f func(context.Context, *lane) error)
 }
 
 // collect puts the lanes' results together in lane order and computes the digests.
-func (r *runner) collect(b *batchRun) (*outcome, error) {
+func (r *runner) collect(ctx context.Context, b *batchRun, txn *statestore.Txn) (*outcome, error) {
 	o := &outcome{
+		txn:     txn,
+		newest:  map[string]int64{},
 		inputs:  map[string]checkpoint.Digest{},
 		outputs: map[string]checkpoint.Digest{},
 		sinks:   make([][]sink.Lane, len(r.g.Sinks)),
 	}
 	for i := range r.g.Sources {
+		newest := int64(noTime)
+		for _, l := range r.lanes {
+			newest = max(newest, l.newest[i])
+		}
+		o.newest[r.g.Sources[i].Name] = newest
 		o.inputs[r.g.Sources[i].Name] = combine(len(r.lanes), func(l int) *abi.RecordDigest { return &r.lanes[l].read[i] })
 	}
 	for i := range r.g.Sinks {
@@ -219,7 +259,13 @@ func (r *runner) collect(b *batchRun) (*outcome, error) {
 		return nil, tooManyLetters(b.plan.Batch, o.stats.alone, r.policy.Max)
 	}
 	var err error
-	o.digest, err = batchDigest(b.query, b.plan.Batch, b.revision, o.inputs, o.outputs, "")
+	if txn != nil {
+		if o.state, err = txn.Sum(ctx); err != nil {
+			return nil, fmt.Errorf("sum up the state: %w", err)
+		}
+		r.countState(o)
+	}
+	o.digest, err = batchDigest(b.query, b.plan.Batch, b.revision, o.inputs, o.outputs, o.state.Digest)
 	return o, err
 }
 

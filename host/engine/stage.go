@@ -14,8 +14,11 @@ type stageLane struct {
 	node    *StageNode
 	index   int
 	entries []stageEntry
+	sent    []*sent    // by `from` entry, what this lane has sent to all lanes; none of a stage without keys
+	state   *laneState // of the batch that runs; nil in a stage without keys
 	ports   []portOut
 	chunk   chunk
+	glance  []abi.Field // room for the fields of a record that no guest gets
 	letters letters
 	stats   StageStats
 	// excluded are the records that the lane is started again without, by their number in the lane.
@@ -35,9 +38,11 @@ type stageEntry struct {
 
 // portOut is where a port's records go.
 type portOut struct {
-	keep   bool // someone reads the records afterwards
-	kept   tape
-	direct []*sinkLane
+	keep    bool // someone reads the records afterwards
+	kept    tape
+	direct  []*sinkLane
+	sends   []*sent
+	emitted int64
 }
 
 func newStageLane(g *Graph, i int) (*stageLane, error) {
@@ -47,7 +52,13 @@ func newStageLane(g *Graph, i int) (*stageLane, error) {
 	for entry, e := range node.Inputs {
 		pointers := append([]string(nil), node.inputPort(entry).Fields...)
 		en := stageEntry{nfields: len(pointers)}
-		if e.Source >= 0 && g.Sources[e.Source].EventTime != nil {
+		if node.Keyed() {
+			x, err := newSent(g, node, e)
+			if err != nil {
+				return nil, err
+			}
+			s.sent = append(s.sent, x) // it finds event times on the way
+		} else if e.Source >= 0 && g.Sources[e.Source].located() != nil {
 			en.event = g.Sources[e.Source].EventTime
 			pointers = append(pointers, en.event.Pointer)
 		}
@@ -61,6 +72,7 @@ func newStageLane(g *Graph, i int) (*stageLane, error) {
 	}
 	s.chunk.fields = make([]abi.Field, abi.MaxChunkRecords*most)
 	s.chunk.most = most
+	s.glance = make([]abi.Field, most)
 	s.begin()
 	return s, nil
 }
@@ -68,6 +80,9 @@ func newStageLane(g *Graph, i int) (*stageLane, error) {
 // begin makes the stage ready for another batch.
 func (s *stageLane) begin() {
 	s.reset()
+	for _, x := range s.sent {
+		x.reset()
+	}
 	s.excluded, s.alone, s.stats = nil, nil, StageStats{}
 	s.chunk.records = abi.MaxChunkRecords
 }
@@ -75,13 +90,21 @@ func (s *stageLane) begin() {
 // reset forgets everything but the exclusions and what was used.
 func (s *stageLane) reset() {
 	for i := range s.ports {
-		s.ports[i].kept.reset()
-		for _, d := range s.ports[i].direct {
+		p := &s.ports[i]
+		p.kept.reset()
+		p.emitted = 0
+		for _, d := range p.direct {
 			d.reset()
+		}
+		for _, x := range p.sends {
+			x.reset()
 		}
 	}
 	s.chunk.reset()
 	s.letters.reset()
+	if s.state != nil {
+		s.state.reset()
+	}
 }
 
 // runStage runs one stage in this lane, and starts the whole lane again without a record that the guest cannot take,
@@ -170,12 +193,15 @@ func (l *lane) teeAgain(s *stageLane) {
 // attempt feeds the stage's input through a fresh instance. A *failure is the guest's; an error is not.
 func (l *lane) attempt(ctx context.Context, b *batchRun, s *stageLane, upTo int64) (*failure, error) {
 	a := &attempt{ctx: ctx, l: l, b: b, s: s, upTo: upTo}
-	err := l.feed(ctx, b, s.node.Inputs, a.take)
+	err := l.feedStage(ctx, b, s, a.take)
 	if errors.Is(err, errProbeEnd) {
 		err = nil
 	}
 	if err == nil {
 		err = a.flush()
+	}
+	if err == nil && upTo == noProbe {
+		err = a.timers()
 	}
 	if err == nil && a.inst != nil && upTo == noProbe {
 		err = a.last()
@@ -184,7 +210,7 @@ func (l *lane) attempt(ctx context.Context, b *batchRun, s *stageLane, upTo int6
 		err = closeErr
 	}
 	if err == nil && upTo == noProbe {
-		s.stats.Records, s.stats.Emitted = int64(a.next)-int64(len(s.excluded)), a.emitted
+		s.stats.count(s, a)
 	}
 	if errors.Is(err, errLaneFailed) {
 		return a.failed, nil
@@ -214,6 +240,7 @@ type attempt struct {
 	inst     sandbox.Instance
 	next     uint32 // number of the next record in the lane
 	emitted  int64  // records on ports
+	timed    int64  // timers handed over
 	handed   uint32 // records below it, but the excluded, were handed to the guest
 	chunks   uint32
 	disposed map[uint32]bool // set aside by the guest
@@ -242,13 +269,15 @@ func (a *attempt) take(entry int, split string, r *abi.Record) error {
 	if err := a.start(); err != nil {
 		return err
 	}
+	en := &a.s.entries[entry]
 	if lt, bad := a.s.excluded[index]; bad {
+		a.pass(en, entry, r)
 		lt.origin = a.origin(entry, split, r)
 		return a.letter(lt, r)
 	}
-	en := &a.s.entries[entry]
 	size := r.Size(en.nfields)
 	if size > abi.MaxRecord {
+		a.pass(en, entry, r)
 		return a.letter(letter{
 			code: CodeTooLarge, word: "too_large", stage: a.s.node.Name, module: a.s.node.Module,
 			reason: fmt.Sprintf("a record of %d bytes, the most is %d", size, abi.MaxRecord),
@@ -265,7 +294,19 @@ func (a *attempt) take(entry int, split string, r *abi.Record) error {
 	a.s.chunk.closed = alone
 	c.Index, c.Input, c.Port, c.Kind = index, uint16(entry), 0, abi.KindRecord
 	a.locate(en, c)
+	a.l.saw(a.s.node.Inputs[entry], c)
 	return nil
+}
+
+// pass takes note of the event time of a record that the guest does not get: the watermark does not hang on that.
+func (a *attempt) pass(en *stageEntry, entry int, r *abi.Record) {
+	c := *r
+	if en.event != nil {
+		fields := a.s.glance[:en.located]
+		isJSON := c.Value != nil && en.locator.Locate(c.Value, fields)
+		setEventTime(&c, isJSON, fields[en.nfields], en.event.Unit)
+	}
+	a.l.saw(a.s.node.Inputs[entry], &c)
 }
 
 // locate finds the declared fields and the event time in one scan of the value.
@@ -288,7 +329,11 @@ func (a *attempt) start() error {
 		return nil
 	}
 	seed := abi.Seed(a.b.query, uint64(a.b.plan.Batch), a.s.node.Name, uint32(a.l.index))
-	inst, err := a.s.node.Program.New(a.ctx, sandbox.Lane{Seed: seed, Time: a.b.plan.TimeMS * 1000})
+	lane := sandbox.Lane{Seed: seed, Time: a.b.plan.TimeMS * 1000, Index: a.l.index, Lanes: a.l.r.g.Lanes}
+	if a.s.state != nil {
+		lane.State = a.s.state
+	}
+	inst, err := a.s.node.Program.New(a.ctx, lane)
 	if err != nil {
 		return fmt.Errorf("stage %s: new instance: %w", a.s.node.Name, err)
 	}
@@ -350,7 +395,9 @@ func (a *attempt) classify(err error, recs []abi.Record) error {
 		return fmt.Errorf("stage %s: lane %d: %w", a.s.node.Name, a.l.index, err)
 	}
 	for i := range recs {
-		f.indexes = append(f.indexes, recs[i].Index)
+		if recs[i].Kind == abi.KindRecord { // a timer cannot be set aside: it fails the batch
+			f.indexes = append(f.indexes, recs[i].Index)
+		}
 	}
 	if f.guest != nil && f.guest.Trap != "" && a.upTo == noProbe {
 		a.s.stats.trapped(f.guest.Trap)

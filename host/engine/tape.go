@@ -17,6 +17,7 @@ type tape struct {
 	blocks [][]byte
 	block  int // index of the block being filled
 	count  int
+	first  int // size of the first block, each further one is twice as large up to blockSize; 0 all have that size
 }
 
 const tapeHead = 1 + 8 + 4 + 4 + 2 + 2
@@ -30,12 +31,21 @@ func (t *tape) reset() {
 
 // add appends a copy of r: its flags that travel, event time, port, key, value and headers.
 func (t *tape) add(r *abi.Record) {
+	t.blocks[t.block] = appendTape(t.room(tapeSize(r)), r)
+	t.count++
+}
+
+// tapeSize is how many bytes a record takes of a tape.
+func tapeSize(r *abi.Record) int {
 	size := tapeHead + len(r.Key) + len(r.Value)
 	for i := range r.Headers {
 		size += 8 + len(r.Headers[i].Name) + len(r.Headers[i].Value)
 	}
+	return size
+}
+
+func appendTape(b []byte, r *abi.Record) []byte {
 	le := binary.LittleEndian
-	b := t.room(size)
 	b = append(b, r.Flags&abi.FlagEventTime)
 	b = le.AppendUint64(b, uint64(r.EventTime))
 	b = le.AppendUint32(b, nullable(r.Key))
@@ -49,8 +59,7 @@ func (t *tape) add(r *abi.Record) {
 		b = le.AppendUint32(b, nullable(h.Value))
 		b = append(append(b, h.Name...), h.Value...)
 	}
-	t.blocks[t.block] = b
-	t.count++
+	return b
 }
 
 // room returns the block that so many bytes fit into. Blocks that cannot take them are left as they are.
@@ -59,7 +68,11 @@ func (t *tape) room(size int) []byte {
 		t.block++
 	}
 	if t.block == len(t.blocks) {
-		t.blocks = append(t.blocks, make([]byte, 0, max(blockSize, size)))
+		least := blockSize
+		if t.first > 0 {
+			least = min(t.first<<min(t.block, 20), blockSize)
+		}
+		t.blocks = append(t.blocks, make([]byte, 0, max(least, size)))
 	}
 	return t.blocks[t.block]
 }

@@ -46,7 +46,8 @@ func (r *runner) traced(ctx context.Context, in input, t *trace) {
 	t.text = ""
 	r.trace = t
 	defer func() { r.trace = nil }()
-	_, _ = r.run(ctx, in)
+	out, _ := r.run(ctx, in)
+	(&batch{out: out}).close()
 }
 
 // add takes a record of any kind.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/source"
 )
 
@@ -72,7 +73,7 @@ func (e *Engine) Run(ctx context.Context, stop <-chan struct{}) error {
 		if !ran && e.cfg.Trigger.AvailableNow {
 			return nil
 		}
-		if d := e.cfg.Trigger.pause(started, e.cfg.Clock.Now(), ran); d > 0 {
+		if d := e.untilTimer(e.cfg.Trigger.pause(started, e.cfg.Clock.Now(), ran)); d > 0 {
 			if e.idle(wait, d, news); ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -99,7 +100,7 @@ func (e *Engine) idle(ctx context.Context, d time.Duration, news []<-chan struct
 		return
 	}
 	if len(news) == len(e.cfg.Graph.Sources) {
-		d = idleMost
+		d = e.untilTimer(idleMost)
 	}
 	woken, wake := context.WithCancel(ctx)
 	var listeners sync.WaitGroup
@@ -116,6 +117,21 @@ func (e *Engine) idle(ctx context.Context, d time.Duration, news []<-chan struct
 	}
 	_ = e.cfg.Clock.Wait(woken, d) //nolint:errcheck // the caller looks at its context
 }
+
+// untilTimer is how long a job that runs back to back waits at most: a timer by the clock may be due earlier.
+func (e *Engine) untilTimer(d time.Duration) time.Duration {
+	if e.cfg.Store == nil || e.cfg.Trigger.Interval > 0 || d <= 0 {
+		return d
+	}
+	at, any := e.cfg.Store.NextTimer(abi.DomainProcessing)
+	if !any {
+		return d
+	}
+	return min(d, max(time.UnixMilli(at).Sub(e.cfg.Clock.Now()), timerLeast))
+}
+
+// timerLeast is the least wait for a timer: that one is set may be known before it is due by the clock of a plan.
+const timerLeast = time.Millisecond
 
 // pause is how long to wait before the next batch.
 func (t Trigger) pause(started, now time.Time, ran bool) time.Duration {

@@ -11,8 +11,13 @@ import (
 // StageStats is what a transform did in a batch, and what it used.
 type StageStats struct {
 	Name string
-	// Records that it took and Emitted records on its ports, in the lane runs that count.
+	// Records that it took and Emitted records on its ports, in the lane runs that count; Ports are the latter by port.
 	Records, Emitted int64
+	Ports            []int64
+	Timers           int64 // that fired
+	// Updated and Removed are entries of its state that the batch changed; State is how many bytes its lanes held of it.
+	Updated, Removed int64
+	State            int64
 	// Everything that ran is in what follows: also lanes that were started again, and the search for a record that a guest
 	// failed on.
 	Instances int64
@@ -60,6 +65,14 @@ func (s *StageStats) trapped(name abi.TrapName) {
 func (s *StageStats) add(t *StageStats) {
 	s.Records += t.Records
 	s.Emitted += t.Emitted
+	s.Timers += t.Timers
+	s.State += t.State
+	if s.Ports == nil {
+		s.Ports = make([]int64, len(t.Ports))
+	}
+	for i, n := range t.Ports {
+		s.Ports[i] += n
+	}
 	s.Instances += t.Instances
 	s.Calls += t.Calls
 	s.Fuel += t.Fuel
@@ -74,5 +87,17 @@ func (s *StageStats) add(t *StageStats) {
 	}
 	for name, n := range t.Traps {
 		s.Traps[name] += n
+	}
+}
+
+// count takes over what a lane run that counts has come to.
+func (s *StageStats) count(l *stageLane, a *attempt) {
+	s.Records, s.Emitted, s.Timers = int64(a.next)-int64(len(l.excluded)), a.emitted, a.timed
+	s.Ports = make([]int64, len(l.ports))
+	for i := range l.ports {
+		s.Ports[i] = l.ports[i].emitted
+	}
+	if l.state != nil {
+		s.State = l.state.lane.Held()
 	}
 }

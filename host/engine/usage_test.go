@@ -24,7 +24,7 @@ func TestUsage(t *testing.T) {
 	w.events = &engine.Events{Batch: func(s engine.BatchStats) { got = append(got, s) }}
 	w.mustRun()
 	want := engine.StageStats{
-		Name: "words", Records: 10, Emitted: 9, Instances: 6, Calls: 4*2 + 2,
+		Name: "words", Records: 10, Emitted: 9, Ports: []int64{8, 1}, Instances: 6, Calls: 4*2 + 2,
 		Fuel:   (4*2+2)*sim.FuelCall + (3+3+2+3+2+3)*sim.FuelRecord,
 		Output: int64(len("aodd") + len("b") + len("bc") + len("twicetwiced") + len("ewill notf")),
 		Memory: sim.Memory, Traps: map[abi.TrapName]int64{abi.TrapUnreachable: 1},

@@ -49,8 +49,9 @@ func (e *Engine) verify(ctx context.Context, b *batch) error {
 	if e.other == nil || !e.cfg.Verify.Picks(b.plan.Batch) {
 		return nil
 	}
-	in := input{query: e.cfg.Log.QueryID(), revision: e.cfg.Revision, plan: b.plan, prev: b.prev}
+	in := input{query: e.cfg.Log.QueryID(), revision: e.cfg.Revision, plan: b.plan, prev: b.prev, begin: e.beginState()}
 	out, err := e.other.run(ctx, in)
+	defer (&batch{out: out}).close()
 	if err != nil && !byGuest(err) {
 		return fmt.Errorf("verify on the %s: %w", e.cfg.Verify.Engine, err)
 	}
@@ -77,6 +78,9 @@ func (e *Engine) verify(ctx context.Context, b *batch) error {
 // unlike says how the outcomes of the two engines differ, "" when they do not.
 func (e *Engine) unlike(a, b *outcome) string {
 	all := texts(append(differing(a.inputs, b.inputs), differing(a.outputs, b.outputs)...))
+	if a.state.Digest != b.state.Digest {
+		all = append(all, fmt.Sprintf("the state changes are %.8s, decided were %.8s", b.state.Digest, a.state.Digest))
+	}
 	if len(all) == 0 && a.digest == b.digest {
 		return ""
 	}

@@ -58,13 +58,21 @@ type world struct {
 	revive      func(context.Context, string) (*engine.Revived, error)
 	verify      func(p *sim.Process) *engine.Verify // nil: nothing is verified
 	host        checkpoint.Host
+
+	// Of a keyed world, see state_test.go.
+	keyed     bool
+	lanes     int
+	step      time.Duration // of event time, from value to value
+	eventTime engine.EventTime
+	tallies   int // how many inputs "tally" has
+	tally     func(sandbox.Lane) sim.Guest
 }
 
 func newWorld(t *testing.T) *world {
 	w := &world{
 		t: t, disk: faulty.New(), dir: "ck", clock: sim.NewClock(time.UnixMilli(1_700_000_000_000)),
 		stores: map[string]*sim.Store{}, revision: fmt.Sprintf("%064d", 1), outputs: 2, policy: engine.DeadLetter, max: 1000,
-		batch: 10, workers: 1,
+		batch: 10, workers: 1, lanes: 4, step: time.Second, tallies: 1, tally: sim.Tally,
 		traits: map[string]sink.Traits{"main": durableTraits, "side": durableTraits, "dead": durableTraits},
 	}
 	for name := range w.traits {
@@ -76,6 +84,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
 	target := func(name string) sink.Target {
 		return &sim.Target{Proc: p, Store: w.stores[name], Name: name, Trait: w.traits[name], Misfit: map[string]string{"main": w.misfit}[name], Most: map[string]int{"dead": w.deadMost}[name]}
+	}
+	if w.keyed {
+		return w.keyedGraph(p, target), engine.ErrorPolicy{Policy: w.policy, Sink: 3, Max: w.max}
 	}
 	main, side := target("main"), target("side")
 	if w.sideOn == "main" {
@@ -129,6 +140,13 @@ func (w *world) run(p *sim.Process) error {
 		return err
 	}
 	g, policy := w.graph(p)
+	store, err := w.openState(ctx, files)
+	if err != nil {
+		return err
+	}
+	if store != nil {
+		defer store.Close()
+	}
 	var verify *engine.Verify
 	if w.verify != nil {
 		verify = w.verify(p)
@@ -136,7 +154,7 @@ func (w *world) run(p *sim.Process) error {
 	e, err := engine.Open(ctx, engine.Config{
 		Host: w.host, Verify: verify, Job: "sim", Graph: g, Revision: w.revision, Log: w.logOf(log), Clock: w.clock, Errors: policy, Workers: w.workers,
 		NewAttempt: func() string { w.attempts++; return fmt.Sprintf("%08x", w.attempts) },
-		Trigger:    engine.Trigger{AvailableNow: true}, Events: w.events, Spool: w.spool, MaxHeld: w.maxHeld, Retention: checkpoint.DefaultPolicy(), Revive: w.revive,
+		Trigger:    engine.Trigger{AvailableNow: true}, Events: w.events, Spool: w.spool, MaxHeld: w.maxHeld, Retention: checkpoint.DefaultPolicy(), Revive: w.revive, Store: store,
 	})
 	if err != nil {
 		return err

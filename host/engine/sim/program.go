@@ -18,6 +18,7 @@ type Program struct {
 	Proc     *Process
 	Outputs  []string
 	Fields   []string
+	Tables   []string
 	NewGuest func(l sandbox.Lane) Guest
 }
 
@@ -26,6 +27,9 @@ func (p *Program) Manifest() *abi.Manifest {
 	m := &abi.Manifest{ABI: 1, Name: "sim", Inputs: []abi.InputPort{{Name: "in", Fields: p.Fields}}}
 	for _, o := range p.Outputs {
 		m.Outputs = append(m.Outputs, abi.OutputPort{Name: o})
+	}
+	for _, t := range p.Tables {
+		m.Tables = append(m.Tables, abi.Table{Name: t, Type: abi.TableBytes})
 	}
 	return m
 }
@@ -112,7 +116,7 @@ func word(r *abi.Record, outputs int, progress bool, emit sandbox.Emit) error {
 	if progress {
 		at = r.Index
 	}
-	out := abi.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Index: r.Index}
+	out := abi.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Index: r.Index, EventTime: r.EventTime, Flags: r.Flags & abi.FlagEventTime}
 	switch {
 	case strings.HasPrefix(v, "drop"):
 		return nil

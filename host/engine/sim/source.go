@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
@@ -56,8 +57,13 @@ type Source struct {
 	Proc      *Process
 	In        *Input
 	SplitSize int
-	frozen    int
+	// Step, if set, gives the n-th value the event time Epoch + n x Step, and its last byte as key.
+	Step   time.Duration
+	frozen int
 }
+
+// Epoch is the event time of the first value of a source with a Step, in milliseconds.
+const Epoch = 1_700_000_000_000
 
 type sourceLine struct {
 	Offset int64 `json:"offset"`
@@ -140,6 +146,10 @@ func (s *Source) Read(_ context.Context, sp source.Split, to source.Writer) erro
 		v := s.In.values[at]
 		s.In.mu.Unlock()
 		r := &abi.Record{Value: v, Offset: at}
+		if s.Step > 0 {
+			r.EventTime, r.Flags = Epoch*1000+at*s.Step.Microseconds(), abi.FlagEventTime
+			r.Key = v[max(len(v)-1, 0):]
+		}
 		var err error
 		if len(v) > 7 && string(v[:7]) == "reject:" {
 			err = to.Reject(r, "broken", "the value says so")
@@ -164,6 +174,12 @@ func (s *Source) Freeze(context.Context) error {
 	defer s.In.mu.Unlock()
 	s.frozen = max(len(s.In.values), 1)
 	return s.Proc.Call("source.freeze")
+}
+
+// Ended reports whether a frozen source has been planned to its end.
+func (s *Source) Ended(at checkpoint.Position) bool {
+	n, err := offsetOf(at)
+	return err == nil && s.frozen > 0 && n == int64(s.frozen)
 }
 
 // Close does nothing.

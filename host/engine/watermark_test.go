@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/source"
+)
+
+// ending is a source that ends at a position.
+type ending struct {
+	source.Source
+	end string
+}
+
+func (e ending) Ended(at checkpoint.Position) bool { return at.Line == e.end }
+
+func TestSourceAfterABatch(t *testing.T) {
+	timed := func(et EventTime) *SourceNode {
+		return &SourceNode{Name: "in", Source: ending{end: "9"}, EventTime: &et}
+	}
+	type outcome = checkpoint.SourceOutcome
+	for name, tc := range map[string]struct {
+		node            *SourceNode
+		before          outcome
+		at              string
+		records, newest int64
+		want            outcome
+	}{
+		"no event time":    {&SourceNode{Name: "in"}, outcome{}, "1", 3, noTime, outcome{Records: 3}},
+		"first records":    {timed(EventTime{LatenessMS: 2000}), outcome{}, "1", 3, 50_000_000, outcome{Records: 3, WatermarkMS: 48_000, LastMS: 100_000}},
+		"first, no record": {timed(EventTime{}), outcome{}, "1", 0, noTime, outcome{LastMS: 100_000}},
+		"never back":       {timed(EventTime{}), outcome{WatermarkMS: 60_000, LastMS: 90_000}, "1", 1, 50_000_000, outcome{Records: 1, WatermarkMS: 60_000, LastMS: 100_000}},
+		"records without":  {timed(EventTime{}), outcome{WatermarkMS: 60_000, LastMS: 90_000}, "1", 1, noTime, outcome{Records: 1, WatermarkMS: 60_000, LastMS: 100_000}},
+		"nothing came":     {timed(EventTime{IdleMS: 20_000}), outcome{WatermarkMS: 60_000, LastMS: 90_000}, "1", 0, noTime, outcome{WatermarkMS: 60_000, LastMS: 90_000}},
+		"too long nothing": {timed(EventTime{IdleMS: 5_000}), outcome{WatermarkMS: 60_000, LastMS: 90_000}, "1", 0, noTime, outcome{WatermarkMS: 60_000, LastMS: 90_000, Idle: true}},
+		"ended, but open":  {timed(EventTime{}), outcome{}, "9", 1, 50_000_000, outcome{Records: 1, WatermarkMS: 50_000, LastMS: 100_000}},
+		"complete":         {timed(EventTime{Complete: true}), outcome{}, "9", 1, 50_000_000, outcome{Records: 1, WatermarkMS: endOfTime, LastMS: 100_000}},
+		"not complete yet": {timed(EventTime{Complete: true}), outcome{}, "8", 1, 50_000_000, outcome{Records: 1, WatermarkMS: 50_000, LastMS: 100_000}},
+	} {
+		plan := &checkpoint.Plan{TimeMS: 100_000, Sources: []checkpoint.SourcePosition{{Name: "in", End: checkpoint.Position{Line: tc.at}}}}
+		if got := tc.node.after(tc.before, plan, tc.records, tc.newest); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+func TestWatermarkOfAJob(t *testing.T) {
+	type outcome = checkpoint.SourceOutcome
+	const idle = 5_000
+	for name, tc := range map[string]struct {
+		now     int64
+		sources map[string]outcome // those without an event time are not in the graph's minimum
+		want    int64
+	}{
+		"nothing known":             {100_000, nil, 0},
+		"the least":                 {100_000, map[string]outcome{"a": {WatermarkMS: 70_000, LastMS: 99_000}, "b": {WatermarkMS: 60_000, LastMS: 99_000}}, 60_000},
+		"one gave nothing yet":      {100_000, map[string]outcome{"a": {WatermarkMS: 70_000, LastMS: 99_000}, "b": {LastMS: 99_000}}, 0},
+		"one is idle":               {100_000, map[string]outcome{"a": {WatermarkMS: 70_000, LastMS: 99_000}, "b": {WatermarkMS: 60_000, LastMS: 90_000}}, 70_000},
+		"one is idle since ever":    {100_000, map[string]outcome{"a": {WatermarkMS: 70_000, LastMS: 99_000}, "b": {LastMS: 90_000}}, 70_000},
+		"all are idle":              {100_000, map[string]outcome{"a": {WatermarkMS: 70_000, LastMS: 93_000}, "b": {WatermarkMS: 60_000, LastMS: 90_000}}, 72_000},
+		"all are idle, no time":     {100_000, map[string]outcome{"a": {LastMS: 90_000}, "b": {LastMS: 90_000}}, 0},
+		"one is complete":           {100_000, map[string]outcome{"a": {WatermarkMS: endOfTime, LastMS: 90_000}, "b": {WatermarkMS: 60_000, LastMS: 99_000}}, 60_000},
+		"complete, the other idle":  {100_000, map[string]outcome{"a": {WatermarkMS: endOfTime, LastMS: 90_000}, "b": {WatermarkMS: 60_000, LastMS: 90_000}}, 65_000},
+		"all are complete":          {100_000, map[string]outcome{"a": {WatermarkMS: endOfTime, LastMS: 90_000}, "b": {WatermarkMS: endOfTime, LastMS: 90_000}}, endOfTime},
+		"idle for a very long time": {1 << 60, map[string]outcome{"a": {WatermarkMS: 70_000, LastMS: 93_000}, "b": {WatermarkMS: 60_000, LastMS: 90_000}}, endOfTime - 1},
+		"clock set back":            {10_000, map[string]outcome{"a": {WatermarkMS: 70_000, LastMS: 93_000}, "b": {WatermarkMS: 60_000, LastMS: 90_000}}, 60_000},
+		"before 1970":               {100_000, map[string]outcome{"a": {WatermarkMS: -70_000, LastMS: 99_000}, "b": {WatermarkMS: 60_000, LastMS: 99_000}}, 0},
+	} {
+		g := &Graph{Sources: []SourceNode{
+			{Name: "a", EventTime: &EventTime{IdleMS: idle}}, {Name: "b", EventTime: &EventTime{IdleMS: idle}}, {Name: "none"},
+		}}
+		if got := g.watermark(tc.sources, tc.now); got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+	}
+}
