@@ -78,6 +78,8 @@ c alloc-small-trap small_alloc -DTRAP
 wat order order
 wat image image
 shape log-unused 'IMPORTS=(import "wasmill_1" "log" (func (param i32 i32 i32)))'
+shape state-read 'IMPORTS=(import "wasmill_1" "state_read" (func (param i32 i32 i32 i32 i32) (result i32)))'
+shape state-write 'IMPORTS=(import "wasmill_1" "state_write" (func (param i32 i32)))'
 shape data-count 'REST=(data $d "x") (func (memory.init $d (i32.const 0) (i32.const 0) (i32.const 1)))'
 
 # Refused before anything runs: shape.
@@ -104,8 +106,7 @@ shape import-memory 'MEMORY=(import "env" "memory" (memory 8)) (export "memory" 
 shape import-table 'IMPORTS=(import "env" "table" (table 1 funcref))'
 shape import-global 'IMPORTS=(import "env" "base" (global i32))'
 shape import-global-abi 'IMPORTS=(import "wasmill_1" "emit" (global i32))' EMIT=
-shape state-read 'IMPORTS=(import "wasmill_1" "state_read" (func (param i32 i32 i32 i32 i32) (result i32)))'
-shape state-write 'IMPORTS=(import "wasmill_1" "state_write" (func (param i32 i32)))'
+shape import-state-type 'IMPORTS=(import "wasmill_1" "state_read" (func (param i32 i32 i32 i32) (result i32)))'
 shape abi-2 'EMIT=(import "wasmill_2" "emit" (func (param i32 i32 i32)))'
 shape abi-both 'IMPORTS=(import "wasmill_2" "emit" (func (param i32 i32 i32)))'
 shape memory-too-large 'MEMORY=(memory (export "memory") 1025)'
@@ -132,6 +133,8 @@ section manifest-port-twice echo "$head, $inputs, \"outputs\": [{\"name\": \"a\"
 section manifest-17-ports echo "$head, $inputs, \"outputs\": [$(printf '{"name": "p%d"},' {1..16}){\"name\": \"p17\"}]}"
 section manifest-65-fields echo "$head, \"inputs\": [{\"name\": \"in\", \"fields\": [$(printf '"/f%d",' {1..64})\"/f65\"]}], $outputs}"
 section manifest-pointer echo "$head, \"inputs\": [{\"name\": \"in\", \"fields\": [\"amount\"]}], $outputs}"
+section manifest-table-type echo "$head, $inputs, $outputs, \"tables\": [{\"name\": \"t\", \"type\": \"text\"}]}"
+section manifest-updates echo "$head, $inputs, \"outputs\": [{\"name\": \"out\", \"updates\": \"yes\"}]}"
 section manifest-abi-2 echo "${good/1/2}"
 section manifest-abi-2-silent abi-none "${good/1/2}"
 
@@ -177,6 +180,7 @@ for kind in 0 misaligned end outside overflow trap emit loop; do
 	c start-alloc-$kind bad_start $first "$flag"
 	c batch-alloc-$kind bad_start $second "$flag"
 done
+c batch-alloc-state bad_start $second -DALLOC_STATE
 for kind in nonzero trap emit exit loop; do
 	c start-init-$kind bad_start $first "-DINIT_$(tr a-z A-Z <<<$kind)"
 done
@@ -197,6 +201,36 @@ done
 c output-quota big -DSIZE=65536 -DTIMES=17
 c output-record-over-16m big -DSIZE=16777216 -DTIMES=1
 c log-wild bad_log
+
+# State.
+c state state
+c state-count state_count
+c state-limit bad_state -DAT_LIMIT
+for call in read=1 write=3; do
+	what=-D$(tr a-z A-Z <<<$call)
+	c state-${call%=*}-none bad_state "$what" -DOPS_NONE
+	c state-${call%=*}-init bad_state "$what" -DIN_INIT
+	for kind in ops-misaligned ops-wild ops-count ops-overflow flags table key-wild key-null key-long sub-wild; do
+		c state-${call%=*}-$kind bad_state "$what" "-D$(tr a-z- A-Z_ <<<$kind)"
+	done
+done
+for kind in buf-misaligned buf-wild buf-over-ops need-misaligned need-wild need-in-ops need-in-buf second; do
+	c state-read-$kind bad_state -DREAD=1 "-D$(tr a-z- A-Z_ <<<$kind)"
+done
+for kind in time-early time-late value-none value-wild value-long value-minus-2; do
+	c state-put-$kind bad_state -DWRITE=3 "-D$(tr a-z- A-Z_ <<<$kind)"
+done
+for kind in time-early time-late timer-table timer-domain; do
+	c state-timer-$kind bad_state -DWRITE=6 "-D$(tr a-z- A-Z_ <<<$kind)"
+done
+c state-scan-minus-2 bad_state -DREAD=2 -DVALUE_MINUS_2
+c state-delete-prefix-minus-2 bad_state -DWRITE=5 -DVALUE_MINUS_2
+c state-read-0 bad_state -DREAD=0
+c state-read-put bad_state -DREAD=3
+c state-write-get bad_state -DWRITE=1
+c state-write-8 bad_state -DWRITE=8
+c state-get bad_state -DREAD=1
+c state-put bad_state -DWRITE=3
 
 # Bad ends.
 c status-7 bad_end -DSTATUS=7

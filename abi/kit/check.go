@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/abi/statemap"
 )
 
 // Host is what a kit case is tried on.
@@ -22,8 +23,25 @@ type Host interface {
 type Program interface {
 	Manifest() *abi.Manifest
 	// Lane makes a fresh instance for one lane of one batch.
-	Lane(seed [2]uint64, batchTime int64) (Lane, error)
+	Lane(o LaneOptions) (Lane, error)
 	Close() error
+}
+
+// LaneOptions are what an instance sees besides its frames.
+type LaneOptions struct {
+	Seed      [2]uint64
+	BatchTime int64 // microseconds
+	// State is nil in a stage without keys. Otherwise the instance is lane Index of Lanes, and State answers what its host
+	// has checked.
+	State        State
+	Index, Lanes int
+}
+
+// State is the state of a lane behind a host: the kit's own, in memory.
+type State interface {
+	abi.StateReader
+	// Write carries out an operation of state_write. entries is how many a delete-prefix removed.
+	Write(op *abi.StateOp) (entries int, err error)
 }
 
 // Lane is one instance.
@@ -72,10 +90,12 @@ func (c *Case) Check(h Host) error {
 		return fmt.Errorf("start: %w", err)
 	}
 	errs := []error{sameLogs(logs, c.Logs)}
+	var state *statemap.Map
 	for i := range c.Runs {
 		r := &c.Runs[i]
 		logs = nil
-		err := errors.Join(r.check(program), sameLogs(logs, r.Expect.Logs))
+		state = r.state(state)
+		err := errors.Join(r.check(program, state), sameLogs(logs, r.Expect.Logs))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("run %d %s: %w", i, r.Name, err))
 		}
@@ -106,23 +126,34 @@ type lane struct {
 	out    []abi.Record
 }
 
-func (r *Run) check(p Program) error {
-	in, err := p.Lane(r.Header.Seed, r.Header.BatchTime)
+func (r *Run) check(p Program, state *statemap.Map) error {
+	o := LaneOptions{Seed: r.Header.Seed, BatchTime: r.Header.BatchTime}
+	if r.Keyed != nil {
+		o.State, o.Index, o.Lanes = state, r.Keyed.Lane, r.Keyed.lanes()
+	}
+	in, err := p.Lane(o)
 	if err != nil {
 		return fmt.Errorf("make an instance: %w", err)
 	}
 	l := &lane{inputs: map[uint32]*abi.Record{}, judged: map[uint32]bool{}}
-	err = l.run(r, in, p.Manifest())
+	err = l.run(r, state, in, p.Manifest())
 	if err == nil && !r.Expect.Failing() {
-		err = l.compare(r.Expect.Records)
+		err = errors.Join(l.compare(r.Expect.Records), r.Expect.State.compare(state))
 	}
 	return errors.Join(err, in.Close())
 }
 
-func (l *lane) run(r *Run, in Lane, m *abi.Manifest) error {
+func (l *lane) run(r *Run, state *statemap.Map, in Lane, m *abi.Manifest) error {
 	h := r.Header
 	next := uint32(0)
-	for i, f := range r.Frames {
+	frames := slices.Clone(r.Frames)
+	for i := 0; i < len(frames); i++ {
+		f := frames[i]
+		if f.Due {
+			frames = slices.Replace(frames, i, i+1, dueFrames(state)...)
+			i--
+			continue
+		}
 		recs, nfields, err := f.input(m, &next)
 		if err != nil {
 			return err

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/abi/statemap"
 )
 
 // mutant is the reference host with one defect.
 type mutant struct {
 	reference
 	start  func(p Program, err error) (Program, error)
-	lane   func(p Program, seed [2]uint64, us int64) (Lane, error)
+	lane   func(p Program, o LaneOptions) (Lane, error)
 	before func(h *abi.FrameHeader, recs []abi.Record)
 	emit   func(r *abi.Record)
 	after  func(error) error
@@ -43,12 +44,12 @@ func (p mutantProgram) Close() error {
 	return p.Program.Close()
 }
 
-func (p mutantProgram) Lane(seed [2]uint64, us int64) (Lane, error) {
+func (p mutantProgram) Lane(o LaneOptions) (Lane, error) {
 	open := p.Program.Lane
 	if p.m.lane != nil {
-		open = func(seed [2]uint64, us int64) (Lane, error) { return p.m.lane(p.Program, seed, us) }
+		open = func(o LaneOptions) (Lane, error) { return p.m.lane(p.Program, o) }
 	}
-	in, err := open(seed, us)
+	in, err := open(o)
 	return mutantLane{in, p.m}, err
 }
 
@@ -97,8 +98,14 @@ func TestCheckFindsDefects(t *testing.T) {
 			}
 			return p, err
 		}}},
-		{"seeds nothing", "virtual", mutant{lane: func(p Program, _ [2]uint64, us int64) (Lane, error) { return p.Lane([2]uint64{}, us) }}},
-		{"pins no clock", "virtual", mutant{lane: func(p Program, s [2]uint64, us int64) (Lane, error) { return p.Lane(s, us+5e6) }}},
+		{"seeds nothing", "virtual", mutant{lane: func(p Program, o LaneOptions) (Lane, error) {
+			o.Seed = [2]uint64{}
+			return p.Lane(o)
+		}}},
+		{"pins no clock", "virtual", mutant{lane: func(p Program, o LaneOptions) (Lane, error) {
+			o.BatchTime += 5e6
+			return p.Lane(o)
+		}}},
 		{"says last with every frame", "context", mutant{before: func(h *abi.FrameHeader, _ []abi.Record) { h.Flags |= abi.FlagLast }}},
 		{"locates no field", "fields", mutant{before: func(_ *abi.FrameHeader, recs []abi.Record) {
 			for i := range recs {
@@ -125,6 +132,33 @@ func TestCheckFindsDefects(t *testing.T) {
 		{"reads no progress", "poison-progress", mutant{after: outcome(func(o *Outcome) error { o.Progress = abi.NoIndex; return o })}},
 		{"believes any progress", "poison-wild-progress", mutant{after: outcome(func(o *Outcome) error { o.Progress = 123456; return o })}},
 		{"reads no error text", "end-status-text", mutant{after: outcome(func(o *Outcome) error { o.Text = ""; return o })}},
+		{"has no state", "state-get", mutant{lane: func(p Program, o LaneOptions) (Lane, error) {
+			o.State = nil
+			return p.Lane(o)
+		}}},
+		{"has state where there are no keys", "state-put", mutant{lane: func(p Program, o LaneOptions) (Lane, error) {
+			if o.State == nil {
+				o.State, o.Lanes = &statemap.Map{}, 1
+			}
+			return p.Lane(o)
+		}}},
+		{"gives every key to a lane", "state-get", mutant{lane: func(p Program, o LaneOptions) (Lane, error) {
+			o.Index, o.Lanes = 0, 1
+			return p.Lane(o)
+		}}},
+		{"forgets what it is told", "state-count", mutant{lane: func(p Program, o LaneOptions) (Lane, error) {
+			o.State = forgetful{o.State}
+			return p.Lane(o)
+		}}},
+		{"scans upwards only", "state", mutant{lane: func(p Program, o LaneOptions) (Lane, error) {
+			o.State = upwards{o.State}
+			return p.Lane(o)
+		}}},
+		{"hands over no timers", "state", mutant{before: func(_ *abi.FrameHeader, recs []abi.Record) {
+			for i := range recs {
+				recs[i].Kind = abi.KindRecord
+			}
+		}}},
 		{"blames a record for bad memory", "batch-alloc-0", mutant{after: func(err error) error {
 			if err != nil {
 				return &Outcome{Trap: abi.TrapTooLarge, Progress: 0}
@@ -147,13 +181,25 @@ func TestCheckFindsDefects(t *testing.T) {
 	}
 }
 
+type forgetful struct{ State }
+
+func (forgetful) Write(*abi.StateOp) (int, error) { return 0, nil }
+
+type upwards struct{ State }
+
+func (u upwards) Scan(op *abi.StateOp, visit func(sub, value []byte) bool) error {
+	up := *op
+	up.Descending = false
+	return u.State.Scan(&up, visit)
+}
+
 // TestCheckFindsSharedMemory keeps one instance for all lanes, which no host may do.
 func TestCheckFindsSharedMemory(t *testing.T) {
 	var kept Lane
-	m := &mutant{lane: func(p Program, seed [2]uint64, us int64) (Lane, error) {
+	m := &mutant{lane: func(p Program, o LaneOptions) (Lane, error) {
 		var err error
 		if kept == nil {
-			kept, err = p.Lane(seed, us)
+			kept, err = p.Lane(o)
 		}
 		return unclosed{kept}, err
 	}}

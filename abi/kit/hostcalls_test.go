@@ -29,6 +29,25 @@ func (l *refLane) host(module, name string, mem api.Memory, stack []uint64) {
 		if err := abi.ReadOutput(all, arg(0), arg(1), arg(2), &l.rules, l.visit); err != nil {
 			panic(err)
 		}
+	case "state_read", "state_write":
+		if l.visit == nil {
+			trap(abi.TrapState)
+		}
+		all, _ := mem.Read(0, mem.Size())
+		var err error
+		if name == "state_write" {
+			err = abi.ReadStateWrites(all, arg(0), arg(1), &l.keyed, func(op *abi.StateOp) error {
+				_, err := l.state.Write(op)
+				return err
+			})
+		} else {
+			var result int32
+			result, err = abi.AnswerState(all, arg(0), arg(1), abi.StateBuffer{Ptr: arg(2), Cap: arg(3), Need: arg(4)}, &l.keyed, l.state)
+			stack[0] = uint64(uint32(result))
+		}
+		if err != nil {
+			panic(err)
+		}
 	case "log":
 		text, ok := mem.Read(arg(1), arg(2))
 		if !ok {

@@ -73,15 +73,52 @@ func (l Log) String() string { return fmt.Sprintf("%d %q", l.Level, l.Text) }
 // Run is one lane of one batch.
 type Run struct {
 	Name   string  `json:"name"`
+	Keyed  *Keyed  `json:"keyed"`  // nil: the stage has no state
 	Frames []Frame `json:"frames"` // Load fills in the standard lane where there are none
 	Expect Expect  `json:"expect"`
+	Times  Times   `json:"times"` // where they differ from the header's
 
 	Header abi.FrameHeader `json:"-"` // what every frame says, but for Flags, Chunk and Fuel
 }
 
+// Times are in microseconds; nil stands for those of the header.
+type Times struct {
+	Batch     *int64 `json:"batch"`
+	Late      *int64 `json:"late_watermark"`
+	Watermark *int64 `json:"watermark"`
+}
+
+// Keyed is the state that a run begins with, as earlier batches have left it, and whose keys are the lane's.
+type Keyed struct {
+	Lane    int     `json:"lane"`
+	Lanes   int     `json:"lanes"`   // 0 stands for 1
+	Follows bool    `json:"follows"` // the state is what the run before has left, with what stands here added
+	Entries []Entry `json:"entries"`
+	Timers  []Timer `json:"timers"`
+}
+
+// Entry is one entry of a table.
+type Entry struct {
+	Table  uint16 `json:"table"`
+	Key    Bytes  `json:"key"`
+	Sub    Bytes  `json:"sub"`
+	Value  Bytes  `json:"value"`
+	Expiry int64  `json:"expiry"` // microseconds, 0 for none
+}
+
+// Timer is one timer.
+type Timer struct {
+	Domain uint8 `json:"domain"`
+	At     int64 `json:"at"` // microseconds
+	Key    Bytes `json:"key"`
+	Sub    Bytes `json:"sub"`
+}
+
 // Frame is one call of wasmill_batch. The first frame of a run has the flag first.
 type Frame struct {
-	Last    bool     `json:"last"`
+	Last bool `json:"last"`
+	// Due stands for the frames of the timers that are due: none, one or two, one for each domain.
+	Due     bool     `json:"due"`
 	Records []Record `json:"records"`
 }
 
@@ -95,6 +132,13 @@ type Expect struct {
 	Text     Bytes        `json:"text"`     // the error text that comes with Status
 	Progress *uint32      `json:"progress"` // nil: unset
 	Logs     []Log        `json:"logs"`     // nil: not looked at
+	State    *After       `json:"state"`    // nil: not looked at
+}
+
+// After is all of the state that a run leaves.
+type After struct {
+	Entries []Entry `json:"entries"` // in the order of table, key and sub
+	Timers  []Timer `json:"timers"`  // in the order in which they fire
 }
 
 // Failing says whether the run is to fail.
@@ -235,12 +279,22 @@ func (c *Case) fill(standard []Frame, h abi.FrameHeader, sums map[string]string)
 		return fmt.Errorf("%s has sha256 %s, SHA256SUMS says %q: run build.sh", c.File, c.SHA256, sums[c.File])
 	}
 	for i := range c.Runs {
-		c.Runs[i].Header = h
+		c.Runs[i].Header = c.Runs[i].Times.header(h)
 		if c.Runs[i].Frames == nil {
 			c.Runs[i].Frames = slices.Clone(standard)
 		}
 	}
 	return nil
+}
+
+// header is h with the times that differ.
+func (t *Times) header(h abi.FrameHeader) abi.FrameHeader {
+	for at, time := range map[*int64]*int64{&h.BatchTime: t.Batch, &h.LateWatermark: t.Late, &h.Watermark: t.Watermark} {
+		if time != nil {
+			*at = *time
+		}
+	}
+	return h
 }
 
 // digests reads SHA256SUMS, in the format of sha256sum.

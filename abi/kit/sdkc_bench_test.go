@@ -23,7 +23,7 @@ func BenchmarkCExample(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer p.Close()
-			in, err := p.Lane([2]uint64{}, 0)
+			in, err := p.Lane(LaneOptions{})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -38,7 +38,7 @@ func cGuest(t testing.TB, file, config string) (Program, error) {
 type cLane struct{ *refLane }
 
 func cOpen(p Program) (cLane, error) {
-	in, err := p.Lane([2]uint64{}, 0)
+	in, err := p.Lane(LaneOptions{})
 	if err != nil {
 		return cLane{}, err
 	}

@@ -37,7 +37,9 @@ type refLane struct {
 	mod     api.Module
 	rules   abi.OutputRules
 	visit   func(*abi.Record) error // nil outside wasmill_batch
-	clock   uint64                  // ns
+	state   State                   // nil in a stage without keys
+	keyed   abi.StateRules
+	clock   uint64 // ns
 	random  *rand.ChaCha8
 	ticking uint64
 }
@@ -341,8 +343,13 @@ func (l *refLane) Call(h abi.FrameHeader, recs []abi.Record, nfields int, emit f
 func (l *refLane) Close() error               { return l.mod.Close(context.Background()) }
 func (p *refProgram) Close() error            { return p.runtime.Close(context.Background()) }
 func (p *refProgram) Manifest() *abi.Manifest { return p.manifest }
-func (p *refProgram) Lane(seed [2]uint64, us int64) (Lane, error) {
-	return p.fresh(context.Background(), seed, us)
+func (p *refProgram) Lane(o LaneOptions) (Lane, error) {
+	l, err := p.fresh(context.Background(), o.Seed, o.BatchTime)
+	if err == nil && o.State != nil {
+		l.state = o.State
+		l.keyed = abi.StateRules{Keyed: true, Tables: len(p.manifest.Tables), Lane: o.Index, Lanes: o.Lanes}
+	}
+	return l, err
 }
 
 // trapOf names the trap that err is, "" for none.

@@ -118,8 +118,8 @@ func kitRefusal(t *testing.T, c *kit.Case, at string, err error) error {
 	return r
 }
 
-func (p kitProgram) Lane(seed [2]uint64, time int64) (kit.Lane, error) {
-	in, err := p.New(context.Background(), Lane{Seed: seed, Time: time})
+func (p kitProgram) Lane(o kit.LaneOptions) (kit.Lane, error) {
+	in, err := p.New(context.Background(), Lane{Seed: o.Seed, Time: o.BatchTime, State: o.State, Index: o.Index, Lanes: o.Lanes})
 	return kitLane{in}, err
 }
 

@@ -113,8 +113,12 @@ func (h kitHost) Start(c *kit.Case, log func(kit.Log)) (kit.Program, error) {
 	return kitProgram{p, m, h.l}, nil
 }
 
-func (p kitProgram) Lane(seed [2]uint64, time int64) (kit.Lane, error) {
-	in, err := p.New(context.Background(), sandbox.Lane{Seed: seed, Time: time})
+func (p kitProgram) Lane(o kit.LaneOptions) (kit.Lane, error) {
+	lane := sandbox.Lane{Seed: o.Seed, Time: o.BatchTime, Index: o.Index, Lanes: o.Lanes}
+	if o.State != nil {
+		lane.State = notedState{o.State, p.l}
+	}
+	in, err := p.New(context.Background(), lane)
 	return kitLane{in, p.l}, err
 }
 
@@ -137,6 +141,17 @@ func (l kitLane) Call(h abi.FrameHeader, recs []abi.Record, nfields int, emit fu
 }
 
 func (l kitLane) Close() error { return l.in.Close(context.Background()) }
+
+// notedState notes what a guest does with state.
+type notedState struct {
+	kit.State
+	l ledger
+}
+
+func (s notedState) Write(op *abi.StateOp) (int, error) {
+	s.l.note("state %d: domain %d table %d key %q sub %q value %q at %d", op.Op, op.Domain, op.Table, op.Key, op.Sub, op.Value, op.At)
+	return s.State.Write(op)
+}
 
 // TestKitIsTheSame runs every case of the conformance kit. What the kit thinks of it is looked at elsewhere.
 func TestKitIsTheSame(t *testing.T) {
