@@ -10,7 +10,10 @@ build() {
 }
 
 build example/f1.wasm example/f1.c -msimd128
+build example/window.wasm example/window.c -msimd128
 build test/f1-swar.wasm example/f1.c
 build test/probe.wasm test/probe.c -msimd128
 build test/probe-swar.wasm test/probe.c
 build test/probe-tiny.wasm test/probe.c -msimd128 -DWM_ARENA=64 -DWM_PENDING=3
+build test/state.wasm test/state.c
+build test/state-tiny.wasm test/state.c -DWM_STATE_CACHE=0

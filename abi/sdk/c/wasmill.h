@@ -49,6 +49,7 @@ typedef struct {
     int (*init)(wm_slice config);      /* once, with the config as canonical JSON; it stays valid and wm_find may read it */
     int (*record)(const wm_record *r); /* each record, in order */
     int (*timer)(const wm_record *r);  /* each timer that is due; it has no fields */
+    int (*prefetch)(const wm_record *r); /* each record and timer of a frame before the first is handled: see wasmill_state.h */
     int (*last)(void);                 /* at the lane's end */
 } wm_handlers;
 
@@ -76,6 +77,9 @@ static struct {
     uint32_t sent, count; /* finished records, and how many of them the host has */
     wm_record *rec;       /* the record under construction: the one behind the finished ones */
 } wm__;
+static void (*wm__before)(const wm_frame *f); /* set by wasmill_state.h once state is used */
+static void (*wm__fetch)(void);
+static void (*wm__after)(bool last);
 static wm_record wm__pending[WM_PENDING];
 static char wm__bytes[WM_ARENA];
 
@@ -316,6 +320,17 @@ WM__INLINE int wm__run(wm_frame *f, const wm_handlers *h) {
     wm__.sent = wm__.count = 0;
     int status = 0;
     uint32_t at = f->records, stride = f->stride;
+    if (wm__before) wm__before(f);
+    if (h->prefetch) {
+        for (uint32_t left = f->count; left && !status; left--, at += stride) {
+            const wm_record *r = wm__ptr(at);
+            f->progress = r->index;
+            status = h->prefetch(r);
+        }
+        f->progress = status ? f->progress : WM_NO_INDEX;
+        if (wm__fetch) wm__fetch();
+        at = f->records;
+    }
     for (uint32_t left = f->count; left && !status; left--, at += stride) {
         const wm_record *r = wm__ptr(at);
         f->progress = r->index;
@@ -323,6 +338,7 @@ WM__INLINE int wm__run(wm_frame *f, const wm_handlers *h) {
         else if (h->timer) status = h->timer(r);
     }
     if (!status && f->flags & WM_LAST && h->last) status = h->last();
+    if (!status && wm__after) wm__after(f->flags & WM_LAST);
     if (!status) wm_flush();
     wm__.frame = NULL;
     return status;

@@ -97,7 +97,7 @@ typedef struct {
     int32_t value_len; /* -1: null */
 } wm_header;
 
-/* State operations. The host functions that take them are part of ABI 1; this header does not import them. */
+/* State operations. */
 enum {
     WM_GET = 1,
     WM_SCAN,
@@ -108,6 +108,9 @@ enum {
     WM_TIMER_DELETE,
     WM_MORE = 1,
     WM_DESCENDING = 2,
+
+    WM_EVENT_TIME = 0, /* domains of timers: the watermark */
+    WM_PROCESSING_TIME = 1, /* the batch time */
 };
 
 typedef struct {
@@ -170,6 +173,9 @@ _Static_assert(sizeof(wm_scan_entry) == 16, "scan entry");
 #define WM_EXPORT(name) __attribute__((export_name(name), used, visibility("default")))
 
 WM_IMPORT("wasmill_1", "emit") void wm_host_emit(const void *records, uint32_t count, uint32_t stride);
+WM_IMPORT("wasmill_1", "state_read")
+int wm_host_state_read(void *ops, uint32_t count, void *buf, uint32_t cap, uint32_t *need);
+WM_IMPORT("wasmill_1", "state_write") void wm_host_state_write(const void *ops, uint32_t count);
 WM_IMPORT("wasmill_1", "log") void wm_host_log(uint32_t level, const void *text, uint32_t len);
 
 /* WM_MANIFEST({"abi": 1, "name": "clean", ...}); writes the manifest into the module. Plain JSON, as it stands. */

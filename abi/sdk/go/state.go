@@ -144,7 +144,7 @@ func (c Counters) All(prefix []byte) iter.Seq2[[]byte, int64] {
 }
 
 // List is values in the order in which they were appended. Its length lies at the empty sub-key, in decimal, and element i
-// at [Ordered](i).
+// at i as eight bytes, the highest first.
 type List struct{ table Table }
 
 // Len is how many values there are.
@@ -159,7 +159,7 @@ func (l List) Len() int {
 // Append adds a value at the end.
 func (l List) Append(value []byte) {
 	n := l.Len()
-	keyed.put(l.table, Ordered(int64(n)), value, 0)
+	keyed.put(l.table, Ordered(int64(n)^-1<<63), value, 0)
 	var buf [20]byte
 	at := len(buf)
 	for n++; n > 0; n /= 10 {

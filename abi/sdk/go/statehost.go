@@ -228,17 +228,22 @@ func (s *store) writeTimers(n uint64) uint64 {
 		if e.flags&entryDirty == 0 {
 			continue
 		}
-		e.flags &^= entryDirty
-		n = s.full(n)
-		kind := uint64(opTimerSet)
-		if int64(e.value) < 0 {
-			kind = opTimerDelete
+		if e.flags&entryErased != 0 {
+			n = s.writeTimer(n, opTimerDelete, e)
 		}
-		s.op(n, kind|uint64(e.table-maxTables)<<8, 0, e.key, e.sub+8-8<<32, 0, e.at)
-		n++
+		if int64(e.value) >= 0 {
+			n = s.writeTimer(n, opTimerSet, e)
+		}
+		e.flags &^= entryDirty | entryErased
 	}
 	s.timers, s.deletes = s.timers[:0], false
 	return n
+}
+
+func (s *store) writeTimer(n, kind uint64, e *entry) uint64 {
+	n = s.full(n)
+	s.op(n, kind|uint64(e.table-maxTables)<<8, 0, e.key, e.sub+8-8<<32, 0, e.at)
+	return n + 1
 }
 
 // full sends n operations if there is no room for another one, and is where that goes.

@@ -21,6 +21,9 @@ func (s *store) timer(d Domain, us int64, sub []byte, set bool) {
 	if e.flags&entryKnown != 0 && e.value == value {
 		return
 	}
+	if !set {
+		e.flags |= entryErased
+	}
 	e.value, e.at = value, us
 	s.deletes, s.timed = s.deletes || !set, true
 	s.touch(index, e)

@@ -63,7 +63,7 @@ func TestTables(t *testing.T) {
 	if string(s.Get("map", "a", "z")) != "a" || s.Int("counters", "a", "x") != 4 {
 		t.Errorf("map %q, counter %d", s.Get("map", "a", "z"), s.Int("counters", "a", "x"))
 	}
-	if string(s.Get("list", "a", "")) != "6" || string(s.Get("list", "a", string(wasmill.Ordered(5)))) != "x" {
+	if string(s.Get("list", "a", "")) != "6" || string(s.Get("list", "a", "\x00\x00\x00\x00\x00\x00\x00\x05")) != "x" {
 		t.Errorf("list: %v", s.Entries)
 	}
 	// Two batches: the cells, counters and lists of a frame in one read; maps were only set; counters of sub-keys one by one.
@@ -296,6 +296,9 @@ func TestTimers(t *testing.T) {
 		{9, true, []string{"c:-e1"}, "a1@9sub", 1},
 		{9, false, []string{"a:-e9"}, "", 0},
 		{9, false, []string{"a:+e7 -e7 +e7", "a:-e7", "b:+e7 -e7"}, "", 0},
+		{9, false, []string{"a:+e10 +e11"}, "", 2},
+		{11, false, []string{"a:+e10 -e11 +e11"}, "a1@10sub", 1}, // a deleted one is new when it is set again
+		{11, false, nil, "a1@11sub", 0},
 	} {
 		fired, again = nil, c.again
 		h.Chunk = 1
@@ -354,7 +357,9 @@ func TestStateOfNothing(t *testing.T) {
 }
 
 // wasmillCounters takes the table of values for one of numbers.
-func wasmillCounters() wasmill.Counters { return wasmill.Manifest(stateManifest).Table("map").Counters() }
+func wasmillCounters() wasmill.Counters {
+	return wasmill.Manifest(stateManifest).Table("map").Counters()
+}
 
 func TestFinishWithState(t *testing.T) {
 	h := wasmilltest.Host{Manifest: stateManifest}
