@@ -110,12 +110,9 @@ func mayResolve(ctx context.Context, files durable.Files, dir string, batch Batc
 
 // withLock runs do while this process alone holds a directory that exists.
 func withLock(files durable.Files, dir string, opts Options, do func(durable.Objects) error) (err error) {
-	if err := checkRoot(files, dir); err != nil {
-		return err
-	}
-	lock, err := files.Lock(path.Join(dir, lockFile), opts.Holder)
+	lock, err := Hold(files, dir, opts.Holder)
 	if err != nil {
-		return ioError("lock", path.Join(dir, lockFile), err)
+		return err
 	}
 	defer func() { err = firstOf(err, ioError("unlock", lockFile, lock.Close())) }()
 	unique := opts.Unique

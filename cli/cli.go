@@ -85,6 +85,7 @@ func commands(e *Env) []*ucli.Command {
 		demoCommand(e),
 		planCommand(e),
 		replayCommand(e),
+		stateCommand(e),
 		checkpointCommand(e),
 		transformCommand(e),
 		initCommand(e),

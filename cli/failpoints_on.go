@@ -15,6 +15,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/statestore"
 )
 
 // What makes two paths of one kind differ: partition values, digests and random names, numbers.
@@ -33,8 +34,8 @@ func class(name string) string {
 
 // failpoints makes the process kill itself at a named point. WASMILL_FAILPOINT is NAME or NAME@N: the N-th time the point
 // is reached. Points are the steps of a batch ("run:before", "decide:after") and the file operations by the class of their
-// path ("sync:before offsets/.N.tmp"). WASMILL_FAILPOINT_TRACE names a file that gets every point reached, one a line.
-func failpoints(e *Env, events *engine.Events) func(durable.Files) durable.Files {
+// path ("sync:before offsets/.N.tmp"), and those of the state store ("state apply-marker"). WASMILL_FAILPOINT_TRACE names a file that gets every point reached, one a line.
+func failpoints(e *Env, events *engine.Events, state *statestore.Events) func(durable.Files) durable.Files {
 	point, count := e.getenv("WASMILL_FAILPOINT"), int64(1)
 	if base, n, ok := strings.Cut(point, "@"); ok {
 		point = base
@@ -60,6 +61,7 @@ func failpoints(e *Env, events *engine.Events) func(durable.Files) durable.Files
 		}
 		hit(string(s) + map[bool]string{false: ":before", true: ":after"}[done])
 	}
+	state.Point = func(name string) { hit("state " + name) }
 	return func(files durable.Files) durable.Files {
 		return durable.Tap(files, func(op, name string) error {
 			if strings.HasPrefix(op, "read") || strings.HasPrefix(op, "stat") || strings.HasPrefix(op, "list") || strings.HasPrefix(op, "open") || strings.HasPrefix(op, "close") {

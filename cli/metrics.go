@@ -29,9 +29,11 @@ type metrics struct {
 
 	transforms *transformMetrics
 	lags       *sourceLags
+	times      *timeMetrics
+	state      *stateMetrics // nil: no stage has keys
 }
 
-func newMetrics(j *job.Job, kind string) *metrics {
+func newMetrics(j *job.Job, kind string, watch *stateWatch) *metrics {
 	labels := prometheus.Labels{"job_name": j.Name}
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "wasmill", Name: name, Help: help, ConstLabels: labels})
@@ -67,7 +69,13 @@ func newMetrics(j *job.Job, kind string) *metrics {
 
 		transforms: newTransformMetrics(j, labels),
 		lags:       newSourceLags(labels),
+		times:      newTimeMetrics(watch, labels),
 	}
+	if len(watch.keyed) > 0 {
+		m.state = newStateMetrics(watch, labels)
+		m.registry.MustRegister(m.state.all()...)
+	}
+	m.registry.MustRegister(m.times.all()...)
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: "wasmill", Name: "build_info", Help: "Always 1; the labels say which program runs.",
 		ConstLabels: prometheus.Labels{"version": buildVersions().Version, "engine": kind},
@@ -93,6 +101,10 @@ func (m *metrics) batch(s engine.BatchStats) {
 	}
 	m.transforms.batch(s.Stages)
 	m.lags.batch()
+	m.times.batch(&s)
+	if m.state != nil {
+		m.state.batch(s.Stages)
+	}
 	m.letters.Add(float64(s.Letters))
 	m.skipped.Add(float64(s.Skipped))
 	m.poison.Add(float64(s.Poison))

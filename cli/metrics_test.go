@@ -68,7 +68,8 @@ func measuredBatch(id checkpoint.BatchID, n int64) engine.BatchStats {
 
 // TestMetrics holds what is exported to a golden file: names, help, types, labels and values, in their order.
 func TestMetrics(t *testing.T) {
-	m := newMetrics(measuredJob(t), "compiler")
+	j := measuredJob(t)
+	m := newMetrics(j, "compiler", newStateWatch(j))
 	m.batch(measuredBatch(0, 1))
 	m.lags.told("orders", []pipeline.Lag{{Topic: "orders", Partition: 0, From: 3, Offset: 10, End: 50}, {Topic: "orders", Partition: 11, From: 7, Offset: 9, End: 9}})
 	m.batch(measuredBatch(1, 2))
@@ -170,7 +171,8 @@ func TestJavaDouble(t *testing.T) {
 // TestMetricNames holds the names to Prometheus' rules: counters end with _total and nothing else does, times are in
 // seconds, sizes in bytes.
 func TestMetricNames(t *testing.T) {
-	families, err := newMetrics(measuredJob(t), "compiler").registry.Gather()
+	j := measuredJob(t)
+	families, err := newMetrics(j, "compiler", newStateWatch(j)).registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,7 @@ type lineProgress struct {
 	last    int64
 	tty     bool
 	lags    *sourceLags // nil: not known
+	state   *stateWatch // nil: no state
 	// verifies is set when a share of the batches is verified, and checked counts those.
 	verifies bool
 	checked  int64
@@ -85,7 +86,16 @@ func (p *lineProgress) text(last time.Duration) string {
 	elapsed := max(p.now().Sub(p.began), time.Millisecond)
 	return fmt.Sprintf("batch %d   %s in, %s out, %s   %s records/s   last batch %s",
 		p.last, count(p.in, "record", "records"), thousands(p.out), asideText(p.letters, p.skipped)+p.verifiedText(),
-		thousands(int64(float64(p.in)/elapsed.Seconds())), last.Round(100*time.Microsecond)) + p.lagText()
+		thousands(int64(float64(p.in)/elapsed.Seconds())), last.Round(100*time.Microsecond)) + p.lagText() + p.stateText()
+}
+
+// stateText says how much the job keeps, where it keeps anything.
+func (p *lineProgress) stateText() string {
+	s, ok := p.state.stats()
+	if !ok {
+		return ""
+	}
+	return "   state of " + count(s.Keys, "pair", "pairs")
 }
 
 // lagText says how much lies in the sources that is in no sealed batch, where they can say.
@@ -172,6 +182,7 @@ type jsonProgress struct {
 	sources map[string]string // descriptions
 	sink    string
 	lags    *sourceLags         // nil: not known
+	state   *stateWatch         // nil: no state
 	before  time.Time           // start of the batch before
 	checked *checkpoint.BatchID // the last one that was verified
 }
@@ -187,10 +198,12 @@ type sparkProgress struct {
 	InputRowsPerSecond     float64          `json:"inputRowsPerSecond"`
 	ProcessedRowsPerSecond float64          `json:"processedRowsPerSecond"`
 	DurationMS             map[string]int64 `json:"durationMs"`
-	StateOperators         []struct{}       `json:"stateOperators"`
-	Sources                []sparkSource    `json:"sources"`
-	Sink                   sparkSink        `json:"sink"`
-	Wasmill                wasmillProgress  `json:"wasmill"`
+	// EventTime is left out while no record has one.
+	EventTime      map[string]string `json:"eventTime,omitempty"`
+	StateOperators []sparkOperator   `json:"stateOperators"`
+	Sources        []sparkSource     `json:"sources"`
+	Sink           sparkSink         `json:"sink"`
+	Wasmill        wasmillProgress   `json:"wasmill"`
 }
 
 type sparkSource struct {
@@ -267,7 +280,7 @@ func (p *jsonProgress) batch(s engine.BatchStats) {
 	out := sparkProgress{
 		ID: p.query, RunID: p.run, Name: p.job, Timestamp: began.Format("2006-01-02T15:04:05.000Z"), BatchID: int64(s.Batch),
 		BatchDuration: s.Total.Milliseconds(), NumInputRows: rows, InputRowsPerSecond: rate, ProcessedRowsPerSecond: perSecond(rows, took),
-		DurationMS: durations(s), StateOperators: []struct{}{},
+		DurationMS: durations(s), EventTime: eventTimeOf(&s), StateOperators: p.operators(&s),
 		Wasmill: wasmillProgress{
 			Digest: s.Digest, DurationUS: micros(s), Letters: s.Letters, Skipped: s.Skipped, Restarts: s.Restarts, Replayed: s.Replayed, Verified: p.checked != nil && *p.checked == s.Batch, Sinks: map[string]int64{},
 		},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -35,11 +36,28 @@ func runCommand(e *Env) *ucli.Command {
 			&ucli.StringFlag{Name: "listen", Usage: "`ADDRESS` for /metrics, /livez and /readyz, such as 127.0.0.1:9090"},
 			verifyFlag(),
 			&ucli.BoolFlag{Name: "allow-changes", Usage: "run a job that has changed in a way that loses, repeats or mixes something: see wasmill plan"},
+			&ucli.StringSliceFlag{Name: "update", Usage: "let the transform `NAME` run the stock module of this program from now on, instead of the one that ran first"},
 			&ucli.StringFlag{Name: "log", Value: "text", Usage: "text or json, on stderr"},
 			&ucli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
 		),
 		Action: func(c *ucli.Context) error { return e.run(c) },
 	}
+}
+
+// checkUpdate demands that what is to be updated runs a stock module.
+func checkUpdate(c *ucli.Context, j *job.Job) error {
+	var stock []string
+	for i := range j.Transforms {
+		if j.Transforms[i].Module.Stock != "" {
+			stock = append(stock, j.Transforms[i].Name)
+		}
+	}
+	for _, name := range c.StringSlice("update") {
+		if !slices.Contains(stock, name) {
+			return usagef(c, "--update %q: no transform of that name runs a stock module%s", name, didYouMean(name, stock, ""))
+		}
+	}
+	return nil
 }
 
 // jobFileOf is the job file that a command names.
@@ -108,6 +126,9 @@ func (e *Env) run(c *ucli.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := checkUpdate(c, j); err != nil {
+		return err
+	}
 	ctx, stop, done := e.signals(c.Context, log)
 	defer done()
 	eng, err := e.newEngine(c)
@@ -126,7 +147,8 @@ func (e *Env) run(c *ucli.Context) (err error) {
 	defer func() { r.close(err) }()
 	penv := e.pipelineEnv(c, eng, log)
 	penv.Lag = r.metrics.lags.told
-	penv.Events, penv.AllowChanges = r.events(ctx), c.Bool("allow-changes")
+	penv.Events, penv.AllowChanges, penv.Update = r.events(ctx), c.Bool("allow-changes"), c.StringSlice("update")
+	penv.State = r.stateEvents()
 	if share > 0 {
 		other, err := e.engineOf(c, eng.Kind() == sandbox.KindCompiler)
 		if err != nil {
@@ -135,7 +157,7 @@ func (e *Env) run(c *ucli.Context) (err error) {
 		defer func() { err = errors.Join(err, other.Close(context.WithoutCancel(ctx))) }()
 		penv.Other, penv.VerifyShare = other, share
 	}
-	if tap := failpoints(e, penv.Events); tap != nil {
+	if tap := failpoints(e, penv.Events, &penv.State); tap != nil {
 		penv.Files = tap(penv.Files)
 	}
 	program, err := pipeline.Load(ctx, j, penv)
@@ -143,6 +165,9 @@ func (e *Env) run(c *ucli.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, program.Close(context.WithoutCancel(ctx))) }()
+	if r.state.late, err = program.LatePorts(); err != nil {
+		return err
+	}
 	debug.FreeOSMemory() // reading and rewriting modules takes more than running them
 	return r.run(ctx, program)
 }
@@ -158,6 +183,7 @@ type running struct {
 	progress progress
 	status   *status
 	metrics  *metrics
+	state    *stateWatch
 	server   *server
 	opened   bool         // it has run, now or before
 	sealed   atomic.Int64 // batches
@@ -208,6 +234,8 @@ func (r *running) once(ctx context.Context, p *pipeline.Program) (err error) {
 	defer done()
 	r.opened = true
 	defer func() { err = errors.Join(err, pl.Close()) }()
+	r.state.running.Store(pl)
+	defer r.state.running.Store(nil)
 	r.status.set(true, "running")
 	r.log.Debug("running", "job", r.job.Name, "query", pl.QueryID(), "revision", p.Revision, "engine", r.kind)
 	return pl.Run(ctx, r.stop)

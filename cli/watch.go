@@ -8,18 +8,20 @@ import (
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/statestore"
 )
 
 // watch starts what shows the job's progress: a line or JSON, metrics and health.
 func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 	e := r.env
 	r.status = newStatus(r.kind, e.Now)
-	r.metrics = newMetrics(r.job, r.kind)
+	r.state = newStateWatch(r.job)
+	r.metrics = newMetrics(r.job, r.kind, r.state)
 	switch how := c.String("progress"); how {
 	case progressNone:
 		r.progress = noProgress{}
 	case progressJSON:
-		p := &jsonProgress{w: e.Stdout, job: r.job.Name, sources: map[string]string{}, lags: r.metrics.lags}
+		p := &jsonProgress{w: e.Stdout, job: r.job.Name, sources: map[string]string{}, lags: r.metrics.lags, state: r.state}
 		for i := range r.job.Sources {
 			p.sources[r.job.Sources[i].Name] = describe(&r.job.Sources[i])
 		}
@@ -33,7 +35,7 @@ func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 		}
 		r.progress = p
 	case progressAuto:
-		r.progress = &lineProgress{w: e.Stderr, now: e.Now, tty: e.StderrTerminal, dead: r.job.Errors.DeadLetters, verifies: r.verifies, lags: r.metrics.lags}
+		r.progress = &lineProgress{w: e.Stderr, now: e.Now, tty: e.StderrTerminal, dead: r.job.Errors.DeadLetters, verifies: r.verifies, lags: r.metrics.lags, state: r.state}
 	default:
 		return usagef(c, "--progress %q: it is auto, json or none", how)
 	}
@@ -56,6 +58,18 @@ func (r *running) close(failed error) {
 			r.log.Warn("close the listener", "error", err)
 		}
 	}
+}
+
+// stateEvents connects the state store to the log and the metrics.
+func (r *running) stateEvents() statestore.Events {
+	events := statestore.Events{Warning: func(op string, err error) {
+		r.metrics.warning()
+		r.log.Warn(op, "error", err)
+	}}
+	if r.metrics.state != nil {
+		events.Applied = r.metrics.state.applied
+	}
+	return events
 }
 
 // events connects the engine to the log, the metrics and the progress.

@@ -131,7 +131,7 @@ func (d *differ) transforms(a, b []revisionTransform) {
 		case old == nil:
 			d.ok("transforms."+now.Name, "a new transform")
 		case now == nil && stateful(old):
-			d.consent("transforms."+old.Name, "the transform is gone, and what it has kept, tables and timers, is left behind; under another name it would begin empty")
+			d.consent("transforms."+old.Name, "the transform is gone, and what it has kept, tables and timers, is deleted; under another name it begins empty")
 		case now == nil:
 			d.ok("transforms."+old.Name, "the transform is gone")
 		default:
@@ -172,7 +172,7 @@ func (d *differ) keys(path string, a, b *revisionTransform) {
 	case a.KeyBy == nil:
 		d.ok(path, "the stage gets keys, and can keep state from now on")
 	case b.KeyBy == nil:
-		d.consent(path, "the stage has no keys any more: what it has kept, tables and timers, is left behind")
+		d.consent(path, "the stage has no keys any more: what it has kept, tables and timers, is deleted")
 	case len(a.KeyBy) < len(b.KeyBy) && reflect.DeepEqual(a.KeyBy, b.KeyBy[:len(a.KeyBy)]):
 		d.ok(path, "more inputs, with keys of their own; state stays under the keys it has")
 	default:
@@ -202,7 +202,7 @@ func (d *differ) tables(path string, a, b *revisionManifest) {
 		k := slices.Index(b.Tables, t)
 		switch {
 		case k < 0:
-			d.consent(path+t, "the new code has no such table: what it holds is left behind; under another name it would begin empty")
+			d.consent(path+t, "the new code has no such table: what it holds is deleted; under another name it begins empty")
 		case a.typeOf(i) != b.typeOf(k):
 			d.consent(path+t, fmt.Sprintf("its values change from %s to %s, and those that are kept stay as they are: the new code must read both", a.typeOf(i), b.typeOf(k)))
 		}

@@ -258,7 +258,7 @@ func TestCompareKeyed(t *testing.T) {
 		"lanes":        {"  sources:", "  lanes: 8\n  sources:", "compatible lanes: 4 lanes become 8: output may come in another order; state goes along"},
 		"another key":  {"json: [/x, /y]", "json: /x", "needs-consent transforms.count.keyBy: the key changes from /x+/y to /x: state kept under the old keys is not found again"},
 		"the own key":  {"json: [/x, /y]", "key: true", "needs-consent transforms.count.keyBy: the key changes from /x+/y to the record's key: state kept under the old keys is not found again"},
-		"no key":       {"{input: a, keyBy: {json: [/x, /y]}}", "a", "needs-consent transforms.count.keyBy: the stage has no keys any more: what it has kept, tables and timers, is left behind"},
+		"no key":       {"{input: a, keyBy: {json: [/x, /y]}}", "a", "needs-consent transforms.count.keyBy: the stage has no keys any more: what it has kept, tables and timers, is deleted"},
 		"one more":     {"from: [{input: a, keyBy: {json: [/x, /y]}}]", "from: [{input: a, keyBy: {json: [/x, /y]}}, {input: b, keyBy: {header: h}}]", "compatible transforms.count.from: it reads [a b] instead of [a]\ncompatible transforms.count.keyBy: more inputs, with keys of their own; state stays under the keys it has"},
 		"another mode": {"from: [thin], stdout", "from: [thin], mode: changelog, stdout", "needs-consent sinks.o.mode: append becomes changelog, beside rows that are already there"},
 		"stateless gone": {
@@ -267,7 +267,7 @@ func TestCompareKeyed(t *testing.T) {
 		},
 		"stateful gone": {
 			"{name: count, from: [{input: a, keyBy: {json: [/x, /y]}}], module: ./m.wasm}, {name: thin, from: [count]", "{name: thin, from: [a]",
-			"needs-consent transforms.count: the transform is gone, and what it has kept, tables and timers, is left behind; under another name it would begin empty\n" +
+			"needs-consent transforms.count: the transform is gone, and what it has kept, tables and timers, is deleted; under another name it begins empty\n" +
 				"compatible transforms.thin.from: it reads [a] instead of [count]",
 		},
 	} {
@@ -288,6 +288,11 @@ func TestCompareKeyed(t *testing.T) {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 		})
+	}
+	stages, err := KeyedStages(before)
+	want := []KeyedStage{{Name: "count", KeyBy: "/x+/y", Tables: []StateTable{{"counts", abi.TableI64}}}}
+	if diff := cmp.Diff(want, stages); err != nil || diff != "" {
+		t.Errorf("keyed stages (-want +got):\n%s%v", diff, err)
 	}
 	in := keyedInputs()
 	in.Groups = 128

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/engine"
@@ -160,6 +161,28 @@ func (w *wirer) edge(in job.Input) (engine.Edge, error) {
 		}
 	}
 	return engine.Edge{}, fmt.Errorf("wire %s: there is no such port", in.Ref())
+}
+
+// latePort is the port that transforms send records to that come too late.
+const latePort = "late"
+
+// LatePorts finds the ports for late records that nobody reads, so that what is sent there is dropped: the number of the
+// port by transform.
+func (p *Program) LatePorts() (map[string]int, error) {
+	g, _, err := p.sketch()
+	if err != nil {
+		return nil, err
+	}
+	unread := UnreadPorts(g)
+	out := map[string]int{}
+	for i := range g.Stages {
+		for port, o := range g.Stages[i].Program.Manifest().Outputs {
+			if o.Name == latePort && slices.Contains(unread, g.Stages[i].Name+"."+latePort) {
+				out[g.Stages[i].Name] = port
+			}
+		}
+	}
+	return out, nil
 }
 
 // UnreadPorts lists the ports, as name.port, that nobody in the job reads: what is sent there is dropped.

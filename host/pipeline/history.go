@@ -24,10 +24,11 @@ const (
 )
 
 // History is what a job has done, as far as its checkpoint keeps it. It takes nothing over and writes nothing, so the
-// job may be running meanwhile.
+// job may be running meanwhile, unless it keeps state: that has one owner at a time.
 type History struct {
 	program *Program
 	reader  *checkpoint.Reader
+	state   *State // opened when a batch of a job with keyed stages is run again
 }
 
 // OpenHistory opens the history of a job. The modules that the job names now are not needed.
@@ -42,8 +43,29 @@ func OpenHistory(ctx context.Context, j *job.Job, env Env) (*History, error) {
 	return &History{program: &Program{Job: j, env: env, loaded: map[string]*loaded{}}, reader: r}, nil
 }
 
-// Close gives the modules up.
-func (h *History) Close(ctx context.Context) error { return h.program.Close(ctx) }
+// Close gives the modules and the state up.
+func (h *History) Close(ctx context.Context) error {
+	err := h.program.Close(ctx)
+	if h.state != nil {
+		err = errors.Join(err, h.state.Close())
+	}
+	return err
+}
+
+// before lets a batch begin on the state as it was before it.
+func (h *History) before(ctx context.Context, p *engine.Past) (err error) {
+	if h.state == nil {
+		if h.state, err = OpenState(ctx, h.program.Job.Checkpoint, h.program.env); err != nil {
+			return err
+		}
+	}
+	view, err := h.state.at(ctx, p.Plan.Batch-1)
+	if err != nil {
+		return fmt.Errorf("the state before batch %d: %w", p.Plan.Batch, err)
+	}
+	p.Begin = view.Begin
+	return nil
+}
 
 // Rerun is a retained batch, ready to be run again.
 type Rerun struct {
@@ -129,6 +151,11 @@ func (h *History) prepare(ctx context.Context, p engine.Past, swap map[string]sa
 	r := &Rerun{Past: p, history: h}
 	if r.program, r.graph, r.policy, err = h.program.asOf(ctx, from); err != nil {
 		return nil, err
+	}
+	if hasKeys(r.graph) {
+		if err := h.before(ctx, &r.Past); err != nil {
+			return nil, err
+		}
 	}
 	r.changes, err = r.program.since(canonical)
 	return r, err

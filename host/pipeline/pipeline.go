@@ -21,6 +21,7 @@ import (
 	"github.com/wasmill/wasmill/host/sink"
 	kafkasink "github.com/wasmill/wasmill/host/sink/kafka"
 	"github.com/wasmill/wasmill/host/source"
+	"github.com/wasmill/wasmill/statestore"
 )
 
 // Env is what a pipeline gets from outside: the machine, as far as it may see it.
@@ -48,6 +49,8 @@ type Env struct {
 	Stock func(name string) (sandbox.Binary, bool)
 	// Update are the transforms that take the program's stock module instead of the one that ran first.
 	Update []string
+	// State is told of what the state store does in the background. Without a Warning it takes that of Events.
+	State statestore.Events
 }
 
 // Program is a job whose modules are compiled and started: all that can be known of it without its checkpoint.
@@ -219,6 +222,7 @@ type Pipeline struct {
 	log     *checkpoint.Log
 	sources map[string]source.Source
 	targets map[string]sink.Target
+	store   *statestore.Store // nil when no stage has keys
 	engine  *engine.Engine
 	doubts  sync.WaitGroup
 }
@@ -228,11 +232,19 @@ func (pl *Pipeline) QueryID() string { return pl.log.QueryID() }
 
 // Run runs batches until the trigger is used up or stop is closed.
 func (pl *Pipeline) Run(ctx context.Context, stop <-chan struct{}) error {
-	return pl.engine.Run(ctx, stop)
+	return stateFault(pl.engine.Run(ctx, stop))
 }
 
 // LastBatch is the last sealed batch.
 func (pl *Pipeline) LastBatch() checkpoint.BatchID { return pl.engine.LastBatch() }
+
+// StateStats is what the state store says of itself; false where no stage has keys.
+func (pl *Pipeline) StateStats() (statestore.Stats, bool) {
+	if pl.store == nil {
+		return statestore.Stats{}, false
+	}
+	return pl.store.Stats(), true
+}
 
 func (pl *Pipeline) open(ctx context.Context) error {
 	p := pl.program
@@ -250,21 +262,27 @@ func (pl *Pipeline) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if hasKeys(g) {
+		if pl.store, err = p.env.openStore(ctx, p.Job.Checkpoint, pl.log.QueryID()); err != nil {
+			return err
+		}
+	}
 	verify, err := p.verify(pl.sources, pl.targets)
 	if err != nil {
 		return err
 	}
 	pl.engine, err = engine.Open(ctx, engine.Config{
 		Host: p.env.host(), Verify: verify,
-		Job: p.Job.Name, Graph: g, Revision: p.Revision, Log: pl.log, Clock: p.env.Clock, NewAttempt: p.env.Unique,
+		Job: p.Job.Name, Graph: g, Revision: p.Revision, Log: pl.log, Store: pl.store, Clock: p.env.Clock, NewAttempt: p.env.Unique,
 		Errors:    policy,
 		Trigger:   engine.Trigger{AvailableNow: p.Job.Trigger.AvailableNow, Interval: p.Job.Trigger.Interval},
 		Retention: retention(p.Job), Spool: engine.SpoolPolicy(p.Job.Spool), Workers: p.env.Workers, Events: p.env.Events, Revive: pl.revive,
 	})
-	if err == nil {
-		pl.doubts.Go(func() { pl.doubt(ctx) })
+	if err != nil {
+		return stateFault(err)
 	}
-	return err
+	pl.doubts.Go(func() { pl.doubt(ctx) })
+	return nil
 }
 
 // doubtTime is how long the settings of clusters are looked at, at most.
@@ -323,6 +341,9 @@ func (pl *Pipeline) Close() error {
 	}
 	for _, t := range distinct(pl.targets) {
 		errs = append(errs, t.Close())
+	}
+	if pl.store != nil {
+		errs = append(errs, pl.store.Close())
 	}
 	errs = append(errs, pl.log.Close())
 	return errors.Join(errs...)

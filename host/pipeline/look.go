@@ -1,0 +1,268 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/statestore"
+)
+
+// State is the state of a checkpoint that no job runs on: for people, and for batches that are run again. While it is open
+// no job can start on the checkpoint.
+type State struct {
+	reader *checkpoint.Reader
+	hold   io.Closer
+	store  *statestore.Store
+	sealed checkpoint.BatchID // the newest batch that is published everywhere
+}
+
+// OpenState opens the state of a checkpoint and brings it up to the newest sealed batch. It needs Files, Clock and Holder
+// of env alone.
+func OpenState(ctx context.Context, dir string, env Env) (_ *State, err error) {
+	s := &State{}
+	if s.reader, err = checkpoint.OpenReader(ctx, env.Files, dir); err != nil {
+		return nil, err
+	}
+	if _, err := env.Files.Stat(stateDir(dir)); errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(CodeStateNone, dir, errors.New("there is no state: no stage with keys has run with this checkpoint"),
+			"name the checkpoint of a job whose stages have `keyBy`")
+	}
+	if s.hold, err = checkpoint.Hold(env.Files, dir, env.Holder); err != nil {
+		return nil, inUse(dir, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.store, err = env.openStore(ctx, dir, s.reader.QueryID()); err != nil {
+		return nil, err
+	}
+	return s, s.catchUp(ctx)
+}
+
+// inUse says of a checkpoint that is held what that means for looking at its state.
+func inUse(dir string, err error) error {
+	var locked *durable.LockedError
+	if !errors.As(err, &locked) {
+		return err
+	}
+	return fault.New(CodeStateLocked, dir, fmt.Errorf("the job runs, and has its state for itself: %w", locked),
+		"stop the job for as long as you look; while it runs its metrics and `--progress json` count keys and bytes")
+}
+
+// catchUp takes over what sealed batches have changed and the store does not have yet.
+func (s *State) catchUp(ctx context.Context) error {
+	plan, decision, err := s.reader.Tail(ctx)
+	if err != nil {
+		return err
+	}
+	s.sealed = checkpoint.NoBatch
+	switch {
+	case decision != nil && allPublished(decision, s.reader.Published(ctx)):
+		s.sealed = decision.Batch
+	case plan != nil:
+		s.sealed = plan.Batch - 1
+	}
+	newest := s.sealed
+	if decision != nil {
+		newest = decision.Batch
+	}
+	if last := checkpoint.BatchID(s.store.Last()); last > newest {
+		return fault.New(CodeStateDamaged, "state", fmt.Errorf("it is that of batch %d, and the newest decided batch is %d: the checkpoint was put back without it", last, newest),
+			"let the job mend it: the next `wasmill run` builds it anew from what is kept")
+	}
+	for id := checkpoint.BatchID(s.store.Last() + 1); id <= s.sealed; id++ {
+		d, err := s.reader.Decision(ctx, id)
+		if err != nil {
+			return err
+		}
+		if d.State == "" {
+			continue
+		}
+		if err := s.store.Load(ctx, int64(id), d.Attempt, d.State); err != nil {
+			return stateFault(fmt.Errorf("load what batch %d changed: %w", id, err))
+		}
+	}
+	s.sealed = max(s.sealed, checkpoint.BatchID(s.store.Last())) // applied is sealed, whatever the notes say
+	return nil
+}
+
+// allPublished reports whether every target that a batch is decided for is known to have it.
+func allPublished(d *checkpoint.Decision, marks map[string]checkpoint.PublishedMark) bool {
+	for id, o := range d.Targets {
+		if o.Last != d.Batch {
+			continue
+		}
+		if mark, ok := marks[id]; !ok || mark.Batch != o.Last || mark.Digest != o.Digest {
+			return false
+		}
+	}
+	return true
+}
+
+// Close gives the checkpoint back.
+func (s *State) Close() error {
+	var errs []error
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
+	if s.hold != nil {
+		errs = append(errs, s.hold.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// at opens the state as of the end of a batch. A batch that changed nothing has that of the one before.
+func (s *State) at(ctx context.Context, n checkpoint.BatchID) (*statestore.View, error) {
+	if n > s.sealed {
+		return nil, fault.New(CodeStateNotSealed, fmt.Sprintf("batch %d", n), fmt.Errorf("it is not done: the newest sealed batch is %d", s.sealed),
+			"take an earlier batch, or let the job finish this one: the next `wasmill run` does")
+	}
+	v, err := s.store.At(ctx, min(int64(n), s.store.Last()))
+	return v, stateFault(err)
+}
+
+// StateView is the state as of the end of a batch. It must be closed before its State.
+type StateView struct {
+	Batch  checkpoint.BatchID
+	Stages []StateStage
+	view   *statestore.View
+}
+
+// StateStage is what one transform keeps.
+type StateStage struct {
+	Name    string
+	KeyBy   string // for people; "" when the revision is not known
+	Retired bool   // no longer in the job; what it has kept is being deleted
+	Tables  []StateTable
+	Timers  StateTable
+}
+
+// StateTable is one table of a transform, or its timers.
+type StateTable struct {
+	Name    string // "" for the timers
+	Type    string // what its values are
+	Retired bool
+	table   statestore.Table
+}
+
+// View opens the state as of the end of a batch; NoBatch is the newest sealed one.
+func (s *State) View(ctx context.Context, n checkpoint.BatchID) (*StateView, error) {
+	if n == checkpoint.NoBatch {
+		n = s.sealed
+	}
+	view, err := s.at(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	v := &StateView{Batch: n, view: view}
+	known, err := s.declared(ctx, n)
+	if err != nil {
+		view.Close()
+		return nil, err
+	}
+	v.list(known)
+	return v, nil
+}
+
+// declared lists the stages of the revision that a batch was decided under. A checkpoint that has lost it declares none.
+func (s *State) declared(ctx context.Context, n checkpoint.BatchID) ([]job.KeyedStage, error) {
+	if n < 0 {
+		return nil, nil
+	}
+	d, err := s.reader.Decision(ctx, n)
+	if missing(err) || err == nil && d.Revision == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	canonical, err := s.reader.Revision(ctx, d.Revision)
+	if missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return job.KeyedStages(canonical)
+}
+
+// list arranges the tables of the view by transform.
+func (v *StateView) list(known []job.KeyedStage) {
+	for _, t := range v.view.Tables() {
+		if t.Name == "" {
+			st := StateStage{Name: t.Stage, Retired: t.Retired, Timers: StateTable{Retired: t.Retired, table: t}}
+			for i := range known {
+				if known[i].Name == t.Stage && !t.Retired {
+					st.KeyBy = known[i].KeyBy
+				}
+			}
+			v.Stages = append(v.Stages, st)
+			continue
+		}
+		st := &v.Stages[len(v.Stages)-1]
+		st.Tables = append(st.Tables, StateTable{Name: t.Name, Type: typeOf(known, t), Retired: t.Retired, table: t})
+	}
+}
+
+func typeOf(known []job.KeyedStage, t statestore.Table) string {
+	for i := range known {
+		for _, k := range known[i].Tables {
+			if known[i].Name == t.Stage && k.Name == t.Name && !t.Retired {
+				return k.Type
+			}
+		}
+	}
+	return abi.TableBytes
+}
+
+// Close ends the view.
+func (v *StateView) Close() { v.view.Close() }
+
+// Walk visits all entries of a table, or timers, in the order of key groups and keys, until visit fails.
+func (v *StateView) Walk(ctx context.Context, t *StateTable, visit func(*statestore.Row) error) error {
+	var failed error
+	err := v.view.Export(ctx, t.table, func(r *statestore.Row) bool {
+		failed = visit(r)
+		return failed == nil
+	})
+	return errors.Join(failed, stateFault(err))
+}
+
+// Under visits the entries under one key whose sub begins with a prefix, in the order of sub; of timers those of the key.
+func (v *StateView) Under(ctx context.Context, t *StateTable, key, prefix []byte, visit func(*statestore.Row) error) error {
+	var failed error
+	pick := func(r *statestore.Row) bool {
+		if bytes.Equal(r.Key, key) && bytes.HasPrefix(r.Sub, prefix) {
+			failed = visit(r)
+		}
+		return failed == nil
+	}
+	var err error
+	if t.Name == "" {
+		err = v.view.Export(ctx, t.table, pick) // timers stand by time, not by key
+	} else {
+		err = v.view.Scan(ctx, t.table, uint8(abi.KeyGroup(key)), key, pick)
+	}
+	return errors.Join(failed, stateFault(err))
+}
+
+// Count counts the entries of a table and the bytes of their keys and values.
+func (v *StateView) Count(ctx context.Context, t *StateTable) (entries, size int64, err error) {
+	err = v.Walk(ctx, t, func(r *statestore.Row) error {
+		entries++
+		size += int64(len(r.Key) + len(r.Sub) + len(r.Value))
+		return nil
+	})
+	return entries, size, err
+}
