@@ -102,6 +102,7 @@ type Engine struct {
 	last   *checkpoint.Decision // of the last sealed batch, nil before the first
 	marks  map[string]checkpoint.PublishedMark
 	noted  time.Time                 // when marks were written down
+	view   *statestore.View          // of the state before a batch that runs again though it is part of it; nil when none does
 	pubs   map[string]sink.Published // what the targets had published when they were opened
 }
 

@@ -36,7 +36,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(e.expect(ctx, pubs, nil), e.restoreState(ctx, nil))
+		return errors.Join(e.expect(ctx, pubs, nil), e.restoreState(ctx, nil, nil))
 	}
 	b, err := e.found(ctx, plan)
 	if err != nil {
@@ -49,7 +49,7 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.restoreState(ctx, b.before); err != nil {
+	if err := e.restoreState(ctx, b.before, dec); err != nil {
 		return err
 	}
 	if dec == nil {
@@ -266,7 +266,7 @@ func (e *Engine) rerun(ctx context.Context, b *batch) (*outcome, error) {
 			return nil, err
 		}
 	}
-	past := Past{Query: e.cfg.Log.QueryID(), Plan: b.plan, Prev: b.prev, Decision: d, Begin: e.beginState()}
+	past := Past{Query: e.cfg.Log.QueryID(), Plan: b.plan, Prev: b.prev, Decision: d, Begin: e.stateBefore(d.Batch)}
 	o, err := r.run(ctx, past.input(d.Revision))
 	if err != nil {
 		return nil, fmt.Errorf("run batch %d again: %w", d.Batch, err)

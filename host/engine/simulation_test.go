@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"github.com/wasmill/wasmill/host/engine/sim"
 	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/source"
+	"github.com/wasmill/wasmill/statestore"
 )
 
 var (
@@ -52,6 +54,8 @@ type life struct {
 	batches  int
 	keep     float64
 	revision int
+	keyed    bool               // "main" is read by a keyed stage too
+	backend  statestore.Backend // of its state; outlives processes
 }
 
 const simQuery = "11111111-2222-3333-4444-555555555555"
@@ -64,6 +68,7 @@ func newLife(seed uint64, m mutant) *life {
 		keep: []float64{0, 0.1, 0.5, 0.9, 1}[rng.IntN(5)],
 	}
 	l.disk.SetClock(l.clock.Now)
+	l.keyed = rng.IntN(2) == 0
 	for _, name := range []string{"main", "side", "dead"} {
 		l.stores[name] = &sim.Store{}
 		l.traits[name] = durableTraits
@@ -147,8 +152,16 @@ func (l *life) live(ctx context.Context, p *sim.Process, files durable.Files) er
 	if l.mutant.log != nil {
 		log = l.mutant.log(log)
 	}
+	store, err := l.openState(ctx, files)
+	if err != nil {
+		return err
+	}
+	if store != nil {
+		defer store.Close()
+	}
 	e, err := engine.Open(ctx, engine.Config{
-		Job: "sim", Graph: l.graph(p), Revision: fmt.Sprintf("%064d", l.revision), Log: log, Clock: l.clock,
+		Store: store,
+		Job:   "sim", Graph: l.graph(p), Revision: fmt.Sprintf("%064d", l.revision), Log: log, Clock: l.clock,
 		Errors:     engine.ErrorPolicy{Policy: engine.DeadLetter, Sink: 2, Max: 1000},
 		NewAttempt: func() string { l.attempts++; return fmt.Sprintf("%08x", l.attempts) },
 		Trigger:    engine.Trigger{AvailableNow: true}, Workers: 1, Retention: checkpoint.Policy{Keep: 3, AgeMS: 1, Max: 5},
@@ -159,6 +172,9 @@ func (l *life) live(ctx context.Context, p *sim.Process, files durable.Files) er
 		Events: &engine.Events{Batch: func(s engine.BatchStats) {
 			l.batches++
 			l.say("batch %d %s", s.Batch, s.Digest)
+			for store != nil && store.Applied() < store.Last() {
+				runtime.Gosched() // so that the same seed gives the same life
+			}
 		}},
 	})
 	if err != nil {
@@ -183,11 +199,11 @@ func (l *life) graph(p *sim.Process) *engine.Graph {
 		}
 		return t
 	}
-	src := source.Source(&sim.Source{Proc: p, In: &l.in, SplitSize: l.split})
+	src := source.Source(&sim.Source{Proc: p, In: &l.in, SplitSize: l.split, Step: time.Second})
 	if l.mutant.source != nil {
 		src = l.mutant.source(src)
 	}
-	return &engine.Graph{
+	g := &engine.Graph{
 		Lanes:   3,
 		Sources: []engine.SourceNode{{Name: "in", Source: src, Limit: source.Limit{Records: l.batch}}},
 		Stages: []engine.StageNode{{
@@ -200,6 +216,10 @@ func (l *life) graph(p *sim.Process) *engine.Graph {
 			{Name: "dead", Target: target("dead")},
 		},
 	}
+	if l.keyed {
+		l.addTally(g, p, target)
+	}
+	return g
 }
 
 // run lives through rounds of growth and suffering, then heals and finishes.
@@ -261,6 +281,11 @@ func (l *life) check() error {
 	}
 	if got := len(l.stores["dead"].Values("dead")); got != len(want["dead"]) {
 		return fmt.Errorf("dead holds %d letters, want %d", got, len(want["dead"]))
+	}
+	if l.keyed {
+		if err := l.checkTally(want["main"]); err != nil {
+			return err
+		}
 	}
 	return l.checkMarkers()
 }

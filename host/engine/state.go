@@ -58,21 +58,49 @@ func (e *Engine) beginState() beginState {
 	return e.cfg.Store.Begin
 }
 
+// stateBefore opens the state as it was before a batch that may be part of it already.
+func (e *Engine) stateBefore(id checkpoint.BatchID) beginState {
+	if e.cfg.Store == nil || e.cfg.Store.Last() < int64(id) {
+		return e.beginState()
+	}
+	return func(ctx context.Context, b statestore.BatchInfo) (*statestore.Txn, error) {
+		e.closeView()
+		var err error
+		if e.view, err = e.cfg.Store.At(ctx, int64(id)-1); err != nil {
+			return nil, err
+		}
+		return e.view.Begin(ctx, b)
+	}
+}
+
+// closeView ends the view that a batch ran on again.
+func (e *Engine) closeView() {
+	if e.view != nil {
+		e.view.Close()
+		e.view = nil
+	}
+}
+
 // writeState begins to write down what a batch changes of the state, durably. The channel gets what comes of it; it must be
-// received from before anything else is done with the batch.
+// received from before anything else is done with the batch. With one worker it is done when writeState returns.
 func (e *Engine) writeState(ctx context.Context, b *batch) <-chan error {
 	done := make(chan error, 1)
 	if b.out.txn == nil || b.out.state.Digest == "" {
 		done <- nil
 		return done
 	}
-	go func() {
+	write := func() {
 		err := b.out.txn.Write(ctx, b.attempt)
 		if err != nil {
 			err = fmt.Errorf("write the changes of the state: %w", err)
 		}
 		done <- err
-	}()
+	}
+	if e.runner.workers == 1 {
+		write()
+	} else {
+		go write()
+	}
 	return done
 }
 
@@ -87,10 +115,12 @@ func stateLast(b *batch) *checkpoint.BatchID {
 	return nil
 }
 
-// sealState makes what a batch changed part of the state. A batch that was found decided has it in a file only.
+// sealState makes what a batch changed part of the state, unless it is already. A batch that was found decided has it in a
+// file only.
 func (e *Engine) sealState(ctx context.Context, b *batch) error {
+	defer e.closeView()
 	defer b.close()
-	if e.cfg.Store == nil || b.decision.State == "" {
+	if e.cfg.Store == nil || b.decision.State == "" || e.cfg.Store.Last() >= int64(b.decision.Batch) {
 		return nil
 	}
 	if b.decision.Attempt != b.attempt {
@@ -141,16 +171,14 @@ func (e *Engine) remakeState(ctx context.Context, d *checkpoint.Decision, why er
 	return e.cfg.Store.Seal(ctx, b.out.txn)
 }
 
-// restoreState brings the store to where the state stood after a sealed batch; nil stands for before the first.
-func (e *Engine) restoreState(ctx context.Context, last *checkpoint.Decision) error {
+// restoreState brings the store to where the state stood after the last batch that is known to be sealed, nil for before
+// the first. A decided batch after it may be part of the state already.
+func (e *Engine) restoreState(ctx context.Context, sealed, decided *checkpoint.Decision) error {
 	if e.cfg.Store == nil {
 		return nil
 	}
-	want := int64(checkpoint.NoBatch)
-	if last != nil && last.StateLast != nil {
-		want = int64(*last.StateLast)
-	}
-	if err := e.cfg.Store.Rewind(ctx, want); err != nil {
+	want := changedLast(sealed)
+	if err := e.cfg.Store.Rewind(ctx, max(want, changedLast(decided))); err != nil {
 		return fmt.Errorf("bring the state back to batch %d: %w", want, err)
 	}
 	for id := e.cfg.Store.Last() + 1; id <= want; id++ {
@@ -166,6 +194,14 @@ func (e *Engine) restoreState(ctx context.Context, last *checkpoint.Decision) er
 		}
 	}
 	return nil
+}
+
+// changedLast is the newest batch up to a decision that changed the state.
+func changedLast(d *checkpoint.Decision) int64 {
+	if d == nil || d.StateLast == nil {
+		return int64(checkpoint.NoBatch)
+	}
+	return int64(*d.StateLast)
 }
 
 // unneeded is the batch up to which records may go once a batch is sealed: a restart needs the decisions of those whose
