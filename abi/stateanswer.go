@@ -133,11 +133,12 @@ func (s *StateRules) measure(reader StateReader, capacity uint64) (need uint64, 
 	s.finds, s.entries, s.data = s.finds[:0], s.entries[:0], s.data[:0]
 	extra := uint64(0) // what scans have beyond their first entries
 	for i := range s.ops {
-		var f stateFind
-		if s.ops[i].Op == OpGet {
-			err = s.get(reader, &s.ops[i], &f)
+		s.finds = append(s.finds, stateFind{})
+		op, f := &s.ops[i], &s.finds[i]
+		if op.Op == OpGet {
+			err = s.get(reader, op, f)
 		} else {
-			err = s.scan(reader, &s.ops[i], capacity-min(capacity, need+extra), &f)
+			err = s.scan(reader, op, capacity-min(capacity, need+extra), f)
 		}
 		if err != nil {
 			return 0, err
@@ -146,10 +147,9 @@ func (s *StateRules) measure(reader StateReader, capacity uint64) (need uint64, 
 		if need += first; need > capacity {
 			f.value = nil
 		}
-		if s.ops[i].Op == OpScan {
-			extra += max(roundUp8(uint64(f.size)), first) - first
+		if size := roundUp8(uint64(f.size)); size > first {
+			extra += size - first
 		}
-		s.finds = append(s.finds, f)
 	}
 	return need, nil
 }
@@ -166,33 +166,48 @@ func (s *StateRules) get(reader StateReader, op *StateOp, f *stateFind) error {
 	return s.pay(len(value))
 }
 
+// scanning is the scan that is under way.
+type scanning struct {
+	find    *stateFind
+	room    uint64
+	limit   uint32
+	trouble error
+	visit   func(sub, value []byte) bool // of the rules, made once
+}
+
 // scan keeps the entries of a scan as far as room bytes go.
 func (s *StateRules) scan(reader StateReader, op *StateOp, room uint64, f *stateFind) error {
-	var trouble error
+	if s.scanning.visit == nil {
+		s.scanning.visit = s.visit
+	}
 	f.from, f.data = len(s.entries), len(s.data)
-	room = min(room, math.MaxInt32)
-	err := reader.Scan(op, func(sub, value []byte) bool {
-		size := HeaderEntrySize + len(sub) + len(value)
-		if trouble = s.pay(StateEntryFuel + len(sub) + len(value)); trouble != nil {
-			return false
-		}
-		if f.size == 0 {
-			f.first = uint64(size)
-		}
-		if roundUp8(uint64(f.size+size)) > room {
-			f.next = size
-			return false
-		}
-		f.size += size
-		s.entries = append(s.entries, stateEntry{len(sub), len(value)})
-		s.data = append(append(s.data, sub...), value...)
-		return op.Limit == 0 || uint32(len(s.entries)-f.from) < op.Limit
-	})
+	s.scanning = scanning{find: f, room: min(room, math.MaxInt32), limit: op.Limit, visit: s.scanning.visit}
+	err := reader.Scan(op, s.scanning.visit)
 	f.to = len(s.entries)
-	if trouble != nil {
-		return trouble
+	if s.scanning.trouble != nil {
+		return s.scanning.trouble
 	}
 	return err
+}
+
+// visit takes one entry of a scan.
+func (s *StateRules) visit(sub, value []byte) bool {
+	now, f := &s.scanning, s.scanning.find
+	size := HeaderEntrySize + len(sub) + len(value)
+	if now.trouble = s.pay(StateEntryFuel + len(sub) + len(value)); now.trouble != nil {
+		return false
+	}
+	if f.size == 0 {
+		f.first = uint64(size)
+	}
+	if roundUp8(uint64(f.size+size)) > now.room {
+		f.next = size
+		return false
+	}
+	f.size += size
+	s.entries = append(s.entries, stateEntry{len(sub), len(value)})
+	s.data = append(append(s.data, sub...), value...)
+	return now.limit == 0 || uint32(len(s.entries)-f.from) < now.limit
 }
 
 func roundUp8(n uint64) uint64 { return (n + 7) &^ 7 }

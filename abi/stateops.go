@@ -48,7 +48,8 @@ type StateOp struct {
 	At    int64 // microseconds, whole milliseconds: a timer's time, a put's expiry or 0
 }
 
-// StateRules is what one lane of one stage may do with state. The zero value is a stateless stage: any call is a trap.
+// StateRules is what one lane of one stage may do with state. It keeps what the answering of calls needs, so it serves one
+// lane at a time and is not copied once it has been used. The zero value is a stateless stage: any call is a trap.
 type StateRules struct {
 	Keyed  bool // the stage has keys, so it has state
 	Tables int  // declared tables
@@ -59,13 +60,14 @@ type StateRules struct {
 	// is the caller's affair.
 	Pay func(fuel uint64) error
 
-	op      StateOp
-	ops     []StateOp
-	finds   []stateFind
-	answers []stateAnswer
-	image   []byte
-	data    []byte
-	entries []stateEntry
+	op       StateOp
+	scanning scanning
+	ops      []StateOp
+	finds    []stateFind
+	answers  []stateAnswer
+	image    []byte
+	data     []byte
+	entries  []stateEntry
 }
 
 // StateEntryFuel is what an entry costs that a scan looks at, or a delete-prefix removes, besides its bytes: the same as
