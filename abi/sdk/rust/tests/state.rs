@@ -182,6 +182,13 @@ fn timers() {
     let both = [at("x", 20, ""), at("x", 20, "delete"), at("y", 20, "delete"), at("y", 20, ""), at("x", 20, "")];
     job.run(0, 0, &both).expect("a batch");
     assert_eq!(job.timers().iter().filter(|t| t.at == 20_000).count(), 2);
+    // One that is there already and is set again fires, once; deleted before, it fires a batch later.
+    job.run(0, 20_000, &[at("x", 20, ""), at("y", 20, "delete"), at("y", 20, "")]).expect("a batch");
+    let keys = |job: &Keyed<Timers>| job.timers().iter().filter(|t| t.at == 20_000).map(|t| t.key.clone()).collect::<Vec<_>>();
+    assert_eq!(keys(&job), [b"y"]);
+    let out = job.run(0, 20_000, &[at("z", 20, ""), at("z", 20, "delete")]).expect("a batch");
+    assert!(texts(&out).contains(&"EventTimer 20000 sub".to_string()));
+    assert!(keys(&job).is_empty());
 }
 
 #[test]

@@ -12,6 +12,15 @@ pub const NONE: u32 = u32::MAX;
 /// Set in the table's number of the entry that stands for all entries of one key: the head of their chain.
 const GROUP: u16 = 1 << 15;
 
+/// Longest key and sub-key together.
+const MAX_KEY: usize = 4096;
+
+/// Tables have numbers below this.
+const TABLES: u16 = 64;
+
+/// Added to a timer's domain, it is the number of the table that pending timers are kept in.
+pub const TIMERS: u16 = 1 << 14;
+
 /// What is known of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Known {
@@ -96,7 +105,7 @@ impl Cache {
     }
 
     /// The slot of an entry, or NONE.
-    fn find(&self, table: u16, key: &[u8], sub: &[u8]) -> u32 {
+    pub fn find(&self, table: u16, key: &[u8], sub: &[u8]) -> u32 {
         self.probe(self.hash(table, key, sub), table, key, sub).0
     }
 
@@ -132,7 +141,7 @@ impl Cache {
         }
         let n = self.slots.len() as u32;
         self.index[at] = u64::from(hash) << 32 | u64::from(n + 1);
-        assert!(key.len() + sub.len() <= 4096, "a key and its sub-key have more than 4 KiB");
+        assert!(key.len() + sub.len() <= MAX_KEY + 8 * usize::from(table >= TABLES), "a key and its sub-key have more than 4 KiB");
         let address = self.heap.copy(key, sub);
         self.slots.push(Slot {
             hash,
@@ -149,7 +158,7 @@ impl Cache {
             next: NONE,
             expiry: 0,
         });
-        if table & GROUP == 0 && self.grouped & bit(table) != 0 {
+        if table < TABLES && self.grouped & bit(table) != 0 {
             self.link(n);
         }
         n

@@ -1,6 +1,6 @@
 //! A lane's state: the cache, what is to be read, and what is to be written.
 
-use super::cache::{Cache, Known, NONE};
+use super::cache::{Cache, Known, NONE, TIMERS};
 use super::heap::view;
 use crate::host;
 use crate::mem::{self, Arena};
@@ -48,7 +48,9 @@ pub struct Lane {
     wanted: Vec<u32>,
     changes: Vec<u32>,
     prefixes: Vec<Op>,
-    timers: Vec<Op>,
+    /// Timers to be set or deleted, in order: slot, or NONE, and operation.
+    timers: Vec<(u32, u8)>,
+    place: Vec<u8>,
     timer_deleted: bool,
     ops: Arena,
     need: Arena,
@@ -69,6 +71,7 @@ impl Lane {
             changes: Vec::new(),
             prefixes: Vec::new(),
             timers: Vec::new(),
+            place: Vec::new(),
             timer_deleted: false,
             ops: Arena::EMPTY,
             need: Arena::EMPTY,
@@ -125,6 +128,7 @@ impl Lane {
 
     /// Reads what the records of a frame will need: what was wanted, and the tables that were read by a record's key before.
     fn begin(&mut self) {
+        self.fired();
         let mut left = if self.told { 0 } else { self.learned };
         while left != 0 {
             self.want_table(left.trailing_zeros() as u16);
@@ -257,15 +261,58 @@ impl Lane {
         self.prefixes.push(op);
     }
 
-    /// Sets or deletes a timer.
+    /// Sets or deletes a timer. It waits to be written; setting it again changes nothing, and deleting it takes a set back.
     pub fn timer(&mut self, op: u8, domain: u8, key: &[u8], at: i64, sub: &[u8]) {
         self.hooks = Some(HOOKS);
-        assert!(key.len() + sub.len() <= 4096, "a timer's key and sub-key have more than 4 KiB");
-        let address = self.cache.heap.copy(key, sub);
-        self.timer_deleted |= op == raw::TIMER_DELETE;
-        let (key_len, sub_len) = (key.len() as u32, sub.len() as u32);
-        self.timers.push(Op { op, domain, key: address, key_len, sub: address + key_len, sub_len, at, ..Op::EMPTY });
-        self.held = self.cache.held() + self.timers.len() * size_of::<Op>();
+        let (n, at) = self.timer_slot(domain, key, at, sub);
+        let s = &mut self.cache.slots[n as usize];
+        s.expiry = at;
+        if op == raw::TIMER_SET {
+            if s.change == NONE {
+                s.change = self.timers.len() as u32;
+                self.timers.push((n, op));
+            }
+        } else {
+            self.timer_deleted = true;
+            self.unset(n);
+            self.timers.push((n, op));
+        }
+        self.held = self.cache.held() + self.timers.len() * 16;
+    }
+
+    /// The slot of a timer, and its time in whole milliseconds.
+    fn timer_slot(&mut self, domain: u8, key: &[u8], at: i64, sub: &[u8]) -> (u32, i64) {
+        let at = at - at.rem_euclid(1000);
+        let mut place = core::mem::take(&mut self.place);
+        place.clear();
+        place.extend_from_slice(&at.to_be_bytes());
+        place.extend_from_slice(sub);
+        let n = self.cache.slot(TIMERS + u16::from(domain), key, &place);
+        self.place = place;
+        (n, at)
+    }
+
+    /// Forgets that a timer was set, if that still waits to be written.
+    fn unset(&mut self, timer: u32) {
+        let at = core::mem::replace(&mut self.cache.slots[timer as usize].change, NONE);
+        if at != NONE {
+            self.timers[at as usize].0 = NONE;
+        }
+    }
+
+    /// Before a frame of timers: one that fires now was there before, so that setting it in this batch meant nothing.
+    fn fired(&mut self) {
+        for i in 0..self.frame.count as usize {
+            // SAFETY: the frame at hand has `count` records, `stride` bytes apart, and lies there during the call.
+            let rec = unsafe { &*self.frame.at.wrapping_add(i * self.frame.stride).cast::<Rec>() };
+            if rec.kind == 0 || self.timers.is_empty() {
+                return;
+            }
+            // SAFETY: as above.
+            let (key, sub) = unsafe { (view(rec.key, rec.key_len.max(0) as usize), view(rec.value, rec.value_len.max(0) as usize)) };
+            let (n, _) = self.timer_slot(rec.kind - 1, key, rec.event_time, sub);
+            self.unset(n);
+        }
     }
 
     /// One call of a scan. The answer lies in a buffer of the lane's until the next one; it begins after `from`.
@@ -336,10 +383,19 @@ impl Lane {
 
     fn write_timers(&mut self) {
         for part in self.timers.chunks(raw::MAX_OPS) {
-            let ops = hold(&mut self.ops, part.len());
-            // SAFETY: the array holds as many.
-            unsafe { core::ptr::copy_nonoverlapping(part.as_ptr(), ops, part.len()) };
-            host::write(ops.cast(), part.len() as u32);
+            let (ops, mut count) = (hold(&mut self.ops, part.len()), 0);
+            for (n, op) in part.iter().filter(|t| t.0 != NONE) {
+                let s = &mut self.cache.slots[*n as usize];
+                s.change = NONE;
+                let (domain, place) = ((s.table - TIMERS) as u8, s.address());
+                let op = Op { op: *op, domain, at: s.expiry, sub: place.sub + 8, sub_len: place.sub_len - 8, ..place };
+                // SAFETY: the array holds as many.
+                unsafe { ops.add(count).write(op) };
+                count += 1;
+            }
+            if count > 0 {
+                host::write(ops.cast(), count as u32);
+            }
         }
         self.timers.clear();
         self.timer_deleted = false;

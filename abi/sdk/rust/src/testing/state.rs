@@ -215,8 +215,10 @@ impl World {
             }
             raw::TIMER_SET => {
                 let t = timer();
-                self.timers.remove(&t);
-                self.fresh.insert(t);
+                // A timer that waits already stays due.
+                if !self.timers.contains(&t) {
+                    self.fresh.insert(t);
+                }
             }
             raw::TIMER_DELETE => {
                 let t = timer();
