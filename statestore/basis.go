@@ -14,16 +14,19 @@ type basis struct {
 	ids     *ids
 }
 
-// get returns the stored value of a key, or found = false. It may be a view of dst or of a change.
-func (b *basis) get(hash uint64, key, dst []byte) (stored []byte, found bool, err error) {
+// get returns the stored value of a key, or found = false. It is a view of buf, which grows as needed, or of a change.
+func (b *basis) get(hash uint64, key []byte, buf *[]byte) (stored []byte, found bool, err error) {
 	for _, p := range b.pending {
 		if stored, changed := p.set.get(hash, key); changed {
 			return stored, stored != nil, nil
 		}
 	}
-	stored, found, err = b.backend.Get(b.asOf, key, dst)
+	stored, found, err = b.backend.Get(b.asOf, key, (*buf)[:0])
 	if err != nil {
 		return nil, false, fmt.Errorf("read the state: %w", err)
+	}
+	if cap(stored) > cap(*buf) {
+		*buf = stored
 	}
 	return stored, found, nil
 }

@@ -289,11 +289,11 @@ func (r *run) take(raw []byte, known *ids) error {
 		}
 		r.refs = append(r.refs, ref{uint32(len(r.chunks) - 1), uint32(at)})
 		at = len(chunk) - len(rest)
-		if stored == nil {
-			continue // of a table that is gone, perhaps
-		}
-		if err := known.checkPut(k); err != nil {
+		if err := known.checkEntry(k); err != nil {
 			return corrupt("an entry: %v", err)
+		}
+		if stored == nil {
+			continue
 		}
 		r.puts++
 		if _, expiry, err := parseStored(stored); err == nil && expiry != 0 {
@@ -303,8 +303,8 @@ func (r *run) take(raw []byte, known *ids) error {
 	return nil
 }
 
-// checkPut refuses an entry of no table.
-func (t *ids) checkPut(k dataKey) error {
+// checkEntry refuses an entry of no table.
+func (t *ids) checkEntry(k dataKey) error {
 	tr := t.find(k.transform)
 	if tr == nil {
 		return fmt.Errorf("no transform has the id %d", k.transform)

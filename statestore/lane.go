@@ -96,7 +96,7 @@ func (l *Lane) load(hash uint64, key []byte) (*record, error) {
 		}
 		return r, nil
 	}
-	stored, found, err := l.txn.basis.get(hash, key, l.second[:0])
+	stored, found, err := l.txn.basis.get(hash, key, &l.second)
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +109,6 @@ func (l *Lane) load(hash uint64, key []byte) (*record, error) {
 	value, expiry, err := parseStored(stored)
 	if err != nil {
 		return nil, fmt.Errorf("read the state: %w", err)
-	}
-	if cap(stored) > cap(l.second) && cap(stored) <= maxStored {
-		l.second = stored // what the backend has grown is used again
 	}
 	r.base, r.baseExpiry = l.over.arena.copy(value), expiry
 	r.flags |= recBaseFound

@@ -122,7 +122,8 @@ func (t *ids) retired() []retiredID {
 	return out
 }
 
-// removeRetired finds entries of retired tables, and drops those tables of which nothing is left.
+// removeRetired finds entries of retired tables, and drops those tables of which nothing is left: a table is listed as long
+// as a batch deletes of it.
 func (t *Txn) removeRetired(isEmpty func(retiredID) bool) error {
 	left := maxRemovals
 	for _, id := range t.ids.retired() {
@@ -140,7 +141,8 @@ func (t *Txn) removeRetired(isEmpty func(retiredID) bool) error {
 		for _, k := range keys {
 			t.removals = append(t.removals, removal{k, unknownExpiry})
 		}
-		if left -= len(keys); left > 0 {
+		left -= len(keys)
+		if len(keys) == 0 {
 			t.ids.drop(id)
 		}
 	}
@@ -244,7 +246,7 @@ func (x *indexer) note(r *run, i int, key, stored []byte) error {
 	}
 	id := retiredID{binary.BigEndian.Uint16(key[1:]), binary.BigEndian.Uint16(key[4:])}
 	if !x.known || id != x.last {
-		x.last, x.known, x.expires = id, true, x.ids.expires(id.transform, id.table) || x.ids.find(id.transform) == nil
+		x.last, x.known, x.expires = id, true, x.ids.expires(id.transform, id.table)
 	}
 	if !x.expires {
 		return nil

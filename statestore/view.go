@@ -148,7 +148,8 @@ func (v *View) Table(stage, name string) (Table, bool) {
 // Get returns the value of an entry and its expiry, 0 for none. What has expired is there until it is deleted.
 func (v *View) Get(t Table, group uint8, key, sub []byte) (value []byte, expiryMS int64, found bool, err error) {
 	k := appendKey(nil, t.transform, group, t.table, key, sub)
-	stored, found, err := v.basis.get(hashKey(k), k, nil)
+	var buf []byte
+	stored, found, err := v.basis.get(hashKey(k), k, &buf)
 	if err != nil || !found {
 		return nil, 0, false, err
 	}
