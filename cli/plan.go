@@ -10,6 +10,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/pipeline"
 )
 
@@ -39,11 +40,23 @@ type planShown struct {
 	Next       planNext     `json:"next"`
 	Paths      []planPath   `json:"paths"`
 	Unread     []string     `json:"unreadPorts"`
-	GoneSinks  []string     `json:"goneSinks,omitempty"`
+	// State are the stages that keep state; StateBatch is the last batch that changed it.
+	State      []job.KeyedStage `json:"state,omitempty"`
+	StateBatch *int64           `json:"stateBatch,omitempty"`
+	// Stock are the modules that come with wasmill.
+	Stock     []planStock `json:"stock,omitempty"`
+	GoneSinks []string    `json:"goneSinks,omitempty"`
 	// Findings are sinks that the next start refuses.
 	Findings []checkpoint.Finding `json:"findings"`
 	// Clusters are those that the job publishes to.
 	Clusters []planCluster `json:"clusters,omitempty"`
+}
+
+type planStock struct {
+	Transform string `json:"transform"`
+	Module    string `json:"module"`
+	Digest    string `json:"digest"`
+	Newer     string `json:"newer,omitempty"` // digest of what this program has
 }
 
 type planChange struct {
@@ -122,12 +135,20 @@ func (e *Env) plan(c *ucli.Context) (err error) {
 	return err
 }
 
-func showPlan(job, dir string, v *pipeline.Preview) *planShown {
+func showPlan(name, dir string, v *pipeline.Preview) *planShown {
 	s := &planShown{
-		Job: job, Checkpoint: dir, QueryID: v.QueryID, Revision: v.Revision, Decided: v.Before, Compatible: v.Compatible(),
+		Job: name, Checkpoint: dir, QueryID: v.QueryID, Revision: v.Revision, Decided: v.Before, Compatible: v.Compatible(),
 		Changes: []planChange{}, Unknown: v.Unknown, Paths: []planPath{}, Unread: append([]string{}, v.Unread...), GoneSinks: v.Gone,
 		Findings: append([]checkpoint.Finding{}, v.Findings...),
 		Next:     planNext{Batch: int64(v.Batch), Planned: v.Planned, Sources: []planSource{}},
+	}
+	s.State = v.State
+	if v.StateBatch != checkpoint.NoBatch {
+		n := int64(v.StateBatch)
+		s.StateBatch = &n
+	}
+	for _, m := range v.Stock {
+		s.Stock = append(s.Stock, planStock(m))
 	}
 	for _, c := range v.Changes {
 		s.Changes = append(s.Changes, planChange{c.Path, c.What, string(c.Severity)})
@@ -193,12 +214,53 @@ func (s *planShown) page(policy string) *page {
 		p.row(strings.Join(path.Steps, " -> "), path.Guarantee, path.Why)
 	}
 	p.line("")
+	s.stateRows(p)
+	s.stockRows(p)
 	if len(s.Unread) > 0 {
 		p.line("NOT READ BY ANYTHING, so what is sent there is dropped: %s", strings.Join(s.Unread, ", "))
 		p.line("")
 	}
 	s.changes(p)
 	return p
+}
+
+// stateRows say what the job keeps.
+func (s *planShown) stateRows(p *page) {
+	if len(s.State) == 0 {
+		return
+	}
+	p.line("STATE, decided with the output of each batch, and as it was before a batch when that is run again")
+	for _, st := range s.State {
+		var tables []string
+		for _, t := range st.Tables {
+			tables = append(tables, t.Name+" ("+t.Type+")")
+		}
+		text := "no tables"
+		if len(tables) > 0 {
+			text = strings.Join(tables, ", ")
+		}
+		p.row(st.Name, "by "+st.KeyBy, text)
+	}
+	if s.StateBatch != nil {
+		p.line("last changed in batch %d", *s.StateBatch)
+	}
+	p.line("")
+}
+
+// stockRows name the stock modules that this program has another one of.
+func (s *planShown) stockRows(p *page) {
+	shown := false
+	for _, m := range s.Stock {
+		if m.Newer == "" {
+			continue
+		}
+		p.line("transform %s goes on with the %s that ran first, sha256:%.12s; this wasmill has sha256:%.12s, which `wasmill run --update %s` takes",
+			m.Transform, m.Module, m.Digest, m.Newer, m.Transform)
+		shown = true
+	}
+	if shown {
+		p.line("")
+	}
 }
 
 func (n *planNext) rows(p *page) {

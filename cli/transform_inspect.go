@@ -9,6 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/sandbox"
 )
 
@@ -75,12 +76,16 @@ type manifestShown struct {
 	Version string      `json:"version,omitempty"`
 	Inputs  []portShown `json:"inputs"`
 	Outputs []portShown `json:"outputs"`
+	// Tables hold its state, which it can have in a stage with keys alone.
+	Tables   []job.StateTable `json:"tables,omitempty"`
+	Stateful bool             `json:"stateful"` // it imports the functions of state
 }
 
 type portShown struct {
 	Name    string   `json:"name"`
 	Content string   `json:"content,omitempty"`
 	Fields  []string `json:"fields,omitempty"`
+	Updates bool     `json:"updates,omitempty"` // its records take the place of earlier ones of their key
 }
 
 // pageSize is a page of WebAssembly memory in bytes.
@@ -161,10 +166,14 @@ func showModule(b sandbox.Binary, info *sandbox.Info, shape *sandbox.Shape, kind
 		s.Manifest.ABI, s.Manifest.Name, s.Manifest.Version = info.Manifest.ABI, info.Manifest.Name, info.Manifest.Version
 	}
 	for _, p := range info.Manifest.Inputs {
-		s.Manifest.Inputs = append(s.Manifest.Inputs, portShown{p.Name, p.Content, p.Fields})
+		s.Manifest.Inputs = append(s.Manifest.Inputs, portShown{p.Name, p.Content, p.Fields, false})
 	}
 	for _, p := range info.Manifest.Outputs {
-		s.Manifest.Outputs = append(s.Manifest.Outputs, portShown{p.Name, p.Content, nil})
+		s.Manifest.Outputs = append(s.Manifest.Outputs, portShown{p.Name, p.Content, nil, p.Updates})
+	}
+	s.Manifest.Stateful = info.Stateful
+	for _, t := range info.Manifest.Tables {
+		s.Manifest.Tables = append(s.Manifest.Tables, job.StateTable{Name: t.Name, Type: t.Type})
 	}
 	return s
 }
@@ -177,7 +186,17 @@ func (s *moduleShown) page() *page {
 		p.row("input", port.Name, orNone(port.Content), fmt.Sprint(port.Fields))
 	}
 	for _, port := range s.Manifest.Outputs {
-		p.row("output", port.Name, orNone(port.Content), "")
+		note := ""
+		if port.Updates {
+			note = "updates"
+		}
+		p.row("output", port.Name, orNone(port.Content), note)
+	}
+	for _, t := range s.Manifest.Tables {
+		p.row("table", t.Name, t.Type, "")
+	}
+	if s.Manifest.Stateful || len(s.Manifest.Tables) > 0 {
+		p.line("It keeps state: every entry of `from` needs a keyBy.")
 	}
 	p.line("")
 	for _, f := range s.Form {

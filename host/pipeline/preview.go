@@ -39,6 +39,9 @@ type Preview struct {
 	Findings []checkpoint.Finding
 	// Stock are the modules that come with the program.
 	Stock []StockModule
+	// State are the stages that keep state, and StateBatch the last batch that changed it, NoBatch for none.
+	State      []job.KeyedStage
+	StateBatch checkpoint.BatchID
 	// Clusters are those that the job publishes to.
 	Clusters []Cluster
 }
@@ -85,6 +88,13 @@ func (p *Program) Preview(ctx context.Context) (*Preview, error) {
 		return nil, err
 	}
 	v.Findings = found
+	if v.State, err = job.KeyedStages(p.Canonical); err != nil {
+		return nil, err
+	}
+	v.StateBatch = checkpoint.NoBatch
+	if tail.before != nil && tail.before.StateLast != nil {
+		v.StateBatch = *tail.before.StateLast
+	}
 	v.QueryID = tail.query
 	if err := v.compare(ctx, p, tail); err != nil {
 		return nil, err
