@@ -145,8 +145,7 @@ type builtRun struct {
 }
 
 // runs builds the sorted changes of all lanes at once and returns them in key order.
-func (t *Txn) runs() []builtRun {
-	var out []builtRun
+func (t *Txn) runs() []*builtRun {
 	var wg sync.WaitGroup
 	order := make([]int, len(t.stages))
 	for i := range order {
@@ -154,7 +153,7 @@ func (t *Txn) runs() []builtRun {
 	}
 	slices.SortFunc(order, func(a, b int) int { return int(t.stages[a].transform) - int(t.stages[b].transform) })
 	left := t.removals
-	out = make([]builtRun, 0, len(t.lanes)+4)
+	out := make([]*builtRun, 0, len(t.lanes)+4)
 	for _, stage := range order {
 		var before []removal
 		before, left = cutBelow(left, appendHead(nil, t.stages[stage].transform, 0, 0))
@@ -166,9 +165,9 @@ func (t *Txn) runs() []builtRun {
 			if l.over == nil && len(mine) == 0 {
 				continue
 			}
-			out = append(out, builtRun{run: &run{}, stage: stage})
-			at := len(out) - 1
-			wg.Go(func() { l.build(&out[at], mine) })
+			b := &builtRun{run: &run{}, stage: stage}
+			out = append(out, b)
+			wg.Go(func() { l.build(b, mine) })
 		}
 	}
 	out = appendRetired(out, left)
@@ -182,7 +181,7 @@ func cutBelow(list []removal, key []byte) (below, rest []removal) {
 	return list[:at], list[at:]
 }
 
-func appendRetired(out []builtRun, list []removal) []builtRun {
+func appendRetired(out []*builtRun, list []removal) []*builtRun {
 	if len(list) == 0 {
 		return out
 	}
@@ -192,7 +191,7 @@ func appendRetired(out []builtRun, list []removal) []builtRun {
 		r.replaced = append(r.replaced, x.expiry)
 	}
 	r.finish(nil)
-	return append(out, builtRun{run: r, stage: -1})
+	return append(out, &builtRun{run: r, stage: -1})
 }
 
 // build settles what a lane changes, with what the batch removes by itself, and takes it over into the lane's cache.
