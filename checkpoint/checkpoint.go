@@ -46,10 +46,13 @@ type SourcePosition struct {
 // Plan is the durable record offsets/N: what batch N reads, written before any record of it is processed.
 type Plan struct {
 	Batch       BatchID
-	TimeMS      int64             // batch time, milliseconds since 1970
-	WatermarkMS int64             // 0 none yet
-	Conf        map[string]string // further keys of conf; the package adds its own and Spark's
-	Sources     []SourcePosition  // by source number
+	TimeMS      int64 // batch time, milliseconds since 1970
+	WatermarkMS int64 // 0 none yet
+	// LateMS is the watermark that decides in this batch what is late, where that is not the watermark of the plan before:
+	// timers that were due under it are still left. nil: it is.
+	LateMS  *int64
+	Conf    map[string]string // further keys of conf; the package adds its own and Spark's
+	Sources []SourcePosition  // by source number
 }
 
 // Position returns the named source's end, or the zero Position when the plan does not know it.
@@ -75,6 +78,7 @@ type Decision struct {
 	Inputs          map[string]Digest        // by source
 	Outputs         map[string]Digest        // by sink
 	State           string                   // digest of what the batch changed of the state, "" when it changed nothing
+	TimersLeft      bool                     // more timers were due than one batch hands over
 	StateLast       *BatchID                 // the newest batch, this one included, that changed the state; nil none
 	Targets         map[string]TargetOutcome // by target id
 	Sources         map[string]SourceOutcome // by source name

@@ -27,6 +27,7 @@ const (
 	confSource  = "wasmill.source."              // + name: what the source's line cannot hold
 	confVersion = "wasmill.version"
 	confCheck   = "wasmill.check" // CRC-32C of the record with this value as zeros, 8 hex digits
+	confLate    = "wasmill.late"  // what decides what is late, in ms, where that is not the watermark before
 	confFork    = "wasmill.fork"  // where a forked checkpoint came from
 
 	shufflePartitions = "64" // key groups
@@ -57,6 +58,7 @@ type outcomeWire struct {
 	Inputs    map[string]Digest        `json:"inputs,omitempty"`
 	Outputs   map[string]Digest        `json:"outputs,omitempty"`
 	State     string                   `json:"state,omitempty"`
+	Left      bool                     `json:"timersLeft,omitempty"`
 	StateLast *BatchID                 `json:"stateLast,omitempty"` // nil: no batch has changed the state
 	Targets   map[string]TargetOutcome `json:"targets,omitempty"`
 	Sources   map[string]SourceOutcome `json:"sources,omitempty"`
@@ -83,6 +85,9 @@ func encodePlan(p *Plan) ([]byte, error) {
 	list, err := marshal(names)
 	if err != nil {
 		return nil, err
+	}
+	if p.LateMS != nil {
+		conf[confLate] = strconv.FormatInt(*p.LateMS, 10)
 	}
 	conf[confShuffle] = shufflePartitions
 	conf[confVersion] = strconv.Itoa(formatVersion)
@@ -119,7 +124,7 @@ func offsetLine(s SourcePosition) (string, error) {
 func encodeDecision(d *Decision) ([]byte, error) {
 	wire := decisionWire{NextWatermarkMS: d.NextWatermarkMS, Wasmill: &outcomeWire{
 		Version: formatVersion, Check: zeroCheck, Digest: d.Digest, Revision: d.Revision, Semantics: d.Semantics,
-		Inputs: d.Inputs, Outputs: d.Outputs, State: d.State, StateLast: d.StateLast, Targets: d.Targets, Sources: d.Sources, Attempt: d.Attempt,
+		Inputs: d.Inputs, Outputs: d.Outputs, State: d.State, Left: d.TimersLeft, StateLast: d.StateLast, Targets: d.Targets, Sources: d.Sources, Attempt: d.Attempt,
 	}}
 	if d.Host != (Host{}) {
 		wire.Wasmill.Host = &d.Host
@@ -212,6 +217,9 @@ func decodePlan(id BatchID, record []byte) (p *Plan, foreign bool, err error) {
 		return nil, false, err
 	}
 	p = &Plan{Batch: id, TimeMS: wire.TimestampMS, WatermarkMS: wire.WatermarkMS, Conf: make(map[string]string)}
+	if p.LateMS, err = lateMS(wire.Conf); err != nil {
+		return nil, false, err
+	}
 	for i, line := range offsets {
 		end, err := position(line, wire.Conf[confSource+names[i]])
 		if err != nil {
@@ -239,10 +247,23 @@ func ours(conf map[string]string) bool {
 
 func ownKey(k string) bool {
 	switch k {
-	case confShuffle, confSources, confVersion, confCheck:
+	case confShuffle, confSources, confVersion, confCheck, confLate:
 		return true
 	}
 	return strings.HasPrefix(k, confSource)
+}
+
+// lateMS reads the watermark that decides what is late, nil when there is none.
+func lateMS(conf map[string]string) (*int64, error) {
+	text, held := conf[confLate]
+	if !held {
+		return nil, nil
+	}
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("conf %s: %w", confLate, err)
+	}
+	return &ms, nil
 }
 
 // splitRecord checks the version line and returns all lines, at least two. One LF at the end is accepted, as Spark does.
@@ -341,7 +362,7 @@ func decodeDecision(id BatchID, record []byte) (d *Decision, foreign bool, err e
 	}
 	d = &Decision{
 		Batch: id, NextWatermarkMS: wire.NextWatermarkMS, Digest: w.Digest, Revision: w.Revision, Semantics: w.Semantics,
-		Inputs: w.Inputs, Outputs: w.Outputs, State: w.State, StateLast: w.StateLast, Targets: w.Targets, Sources: w.Sources, Attempt: w.Attempt,
+		Inputs: w.Inputs, Outputs: w.Outputs, State: w.State, TimersLeft: w.Left, StateLast: w.StateLast, Targets: w.Targets, Sources: w.Sources, Attempt: w.Attempt,
 	}
 	if w.Host != nil {
 		d.Host = *w.Host

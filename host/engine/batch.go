@@ -105,6 +105,10 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 	}
 	if e.last != nil {
 		p.WatermarkMS = max(p.WatermarkMS, e.last.NextWatermarkMS, e.cfg.Graph.watermark(e.last.Sources, p.TimeMS))
+		if e.last.TimersLeft {
+			late := e.late
+			p.LateMS = &late
+		}
 	}
 	ends, news, err := e.ask(ctx)
 	if err != nil {
@@ -222,7 +226,7 @@ func (e *Engine) stageOutput(ctx context.Context, b *batch) error {
 // decideBatch settles the outcome: from here on the batch will be published, whatever happens.
 func (e *Engine) decideBatch(ctx context.Context, b *batch) error {
 	d := &checkpoint.Decision{
-		Batch: b.plan.Batch, State: b.out.state.Digest, StateLast: stateLast(b), Digest: b.out.digest, Revision: e.cfg.Revision,
+		Batch: b.plan.Batch, State: b.out.state.Digest, StateLast: stateLast(b), TimersLeft: b.out.left, Digest: b.out.digest, Revision: e.cfg.Revision,
 		Semantics: Semantics, Inputs: b.out.inputs, Outputs: b.out.outputs, Attempt: b.attempt,
 		Targets: map[string]checkpoint.TargetOutcome{}, Sources: map[string]checkpoint.SourceOutcome{}, Host: e.cfg.Host,
 	}
@@ -314,7 +318,7 @@ func (e *Engine) sealBatch(ctx context.Context, b *batch) error {
 	if err := e.sealState(ctx, b); err != nil {
 		return err
 	}
-	e.plan, e.last = b.plan, b.decision
+	e.plan, e.last, e.late = b.plan, b.decision, lateOf(b.plan, b.prev)
 	for i := range e.cfg.Graph.Sources {
 		s := &e.cfg.Graph.Sources[i]
 		e.cfg.Events.warning("release source "+s.Name, s.Source.Release(ctx, b.plan.Position(s.Name)))

@@ -38,6 +38,7 @@ type outcome struct {
 	newest  map[string]int64 // by source, see lane
 	txn     *statestore.Txn  // the state's changes; nil without keyed stages
 	state   statestore.Summary
+	left    bool // more timers were due than one batch hands over
 	// spool is what goes to a spool file, in the order of sinks and lanes; it lies in the lanes' memory.
 	spool []checkpoint.Spooled
 }
@@ -252,6 +253,7 @@ func (r *runner) collect(ctx context.Context, b *batchRun, txn *statestore.Txn) 
 		st := StageStats{Name: r.g.Stages[i].Name}
 		for _, l := range r.lanes {
 			st.add(&l.stages[i].stats)
+			o.left = o.left || l.stages[i].left
 		}
 		o.stages = append(o.stages, st)
 	}

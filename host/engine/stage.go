@@ -16,6 +16,7 @@ type stageLane struct {
 	entries []stageEntry
 	sent    []*sent    // by `from` entry, what this lane has sent to all lanes; none of a stage without keys
 	state   *laneState // of the batch that runs; nil in a stage without keys
+	left    bool       // more timers were due than it was given
 	ports   []portOut
 	chunk   chunk
 	glance  []abi.Field // room for the fields of a record that no guest gets
@@ -83,7 +84,7 @@ func (s *stageLane) begin() {
 	for _, x := range s.sent {
 		x.reset()
 	}
-	s.excluded, s.alone, s.stats = nil, nil, StageStats{}
+	s.excluded, s.alone, s.stats, s.left = nil, nil, StageStats{}, false
 	s.chunk.records = abi.MaxChunkRecords
 }
 
@@ -372,9 +373,7 @@ func (a *attempt) call(flags uint16, recs []abi.Record, nfields int) error {
 		Seed: abi.Seed(a.b.query, uint64(plan.Batch), a.s.node.Name, uint32(a.l.index)),
 		Lane: uint32(a.l.index), Chunk: a.chunks, Fuel: a.s.node.Fuel.Call + n*a.s.node.Fuel.Record,
 	}
-	if a.b.prev != nil {
-		h.LateWatermark = a.b.prev.WatermarkMS * 1000
-	}
+	h.LateWatermark = lateOf(plan, a.b.prev) * 1000
 	a.chunks++
 	err := a.inst.Call(a.ctx, sandbox.Call{Header: h, Records: recs, NFields: nfields}, a.emit)
 	return a.classify(err, recs)

@@ -298,7 +298,7 @@ func (a *attempt) timers() error {
 		return nil
 	}
 	c := &a.s.chunk
-	_, err := a.s.state.lane.Due(maxTimers, func(t *statestore.Timer) error {
+	left, err := a.s.state.lane.Due(maxTimers, func(t *statestore.Timer) error {
 		r := abi.Record{
 			EventTime: t.AtMS * 1000, Flags: abi.FlagEventTime, Kind: abi.KindEventTimer + abi.Kind(t.Domain), Key: t.Key, Value: t.Sub,
 			Index: abi.NoIndex,
@@ -319,6 +319,7 @@ func (a *attempt) timers() error {
 	if err != nil {
 		return fmt.Errorf("stage %s: lane %d: timers: %w", a.s.node.Name, a.l.index, err)
 	}
+	a.s.left = left
 	return a.fire()
 }
 

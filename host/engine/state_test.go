@@ -450,3 +450,35 @@ func (w *world) wantOn(target, sinkName string, want ...string) {
 		w.t.Errorf("%s holds %q, want %q", sinkName, got, want)
 	}
 }
+
+// TestTimersThatAreLeft fires more timers at one instant than one batch hands over: the others come in the batches after it,
+// which do not take for late what the timers may still give.
+func TestTimersThatAreLeft(t *testing.T) {
+	const each = 9_001
+	w := keyedWorld(t)
+	w.lanes, w.batch = 1, 100
+	w.tally = func(l sandbox.Lane) sim.Guest { return sim.Swarm(l, each) }
+	fired, late := []int64{}, []int64{}
+	w.events = &engine.Events{Batch: func(s engine.BatchStats) {
+		if n := s.Stages[1].Timers; n > 0 {
+			fired = append(fired, n)
+		}
+	}}
+	w.in.Append(numbered("v", 10)...)
+	w.mustRun()
+	if want := []int64{20_000, 20_000, 20_000, 20_000, 10*each - 80_000}; !slices.Equal(fired, want) {
+		t.Errorf("timers fired by batch: %v, want %v", fired, want)
+	}
+	values := w.stores["main"].Values("windows")
+	if slices.Sort(values); len(values) != 10*each || len(slices.Compact(values)) != 10*each {
+		t.Errorf("%d timers fired, %d of them different, want %d", len(values), len(slices.Compact(values)), 10*each)
+	}
+	for _, p := range w.plans() {
+		if p.LateMS != nil {
+			late = append(late, *p.LateMS)
+		}
+	}
+	if want := []int64{0, 0, 0, 0}; !slices.Equal(late, want) {
+		t.Errorf("what decided what is late, while timers were left: %v, want %v", late, want)
+	}
+}

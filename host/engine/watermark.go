@@ -54,6 +54,18 @@ func (s *SourceNode) after(before checkpoint.SourceOutcome, p *checkpoint.Plan, 
 	return o
 }
 
+// lateOf is the watermark that decides in a batch what is late, in milliseconds: that of the batch before. While timers that
+// were due are still left it stays where it was: what they give would otherwise be late for the stages behind.
+func lateOf(p, prev *checkpoint.Plan) int64 {
+	switch {
+	case p.LateMS != nil:
+		return *p.LateMS
+	case prev != nil:
+		return prev.WatermarkMS
+	}
+	return 0
+}
+
 // idle is how many milliseconds past its limit a source has been without a record at that time; 0 when it is not idle.
 func (s *SourceNode) idle(o checkpoint.SourceOutcome, nowMS int64) int64 {
 	if s.EventTime.IdleMS == 0 || o.LastMS == 0 || o.WatermarkMS == endOfTime {

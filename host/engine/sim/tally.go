@@ -124,3 +124,27 @@ func Alarm(l sandbox.Lane, after time.Duration) Guest {
 		return nil
 	}
 }
+
+// Swarm returns a keyed guest that sets n timers at the event time of each record, and emits "<key> <number>" on port 1 for
+// each that fires.
+func Swarm(l sandbox.Lane, n int) Guest {
+	return func(c sandbox.Call, emit sandbox.Emit) error {
+		for i := range c.Records {
+			r := &c.Records[i]
+			if r.Kind == abi.KindEventTimer {
+				text := fmt.Appendf(nil, "%s %s", r.Key, r.Value)
+				if err := emit(&abi.Record{Key: r.Key, Value: text, Port: 1, Index: abi.NoIndex}); err != nil {
+					return err
+				}
+				continue
+			}
+			for k := range n {
+				op := abi.StateOp{Op: abi.OpTimerSet, Key: r.Key, Sub: strconv.AppendInt(nil, int64(k), 10), At: r.EventTime}
+				if _, err := l.State.Write(&op); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
