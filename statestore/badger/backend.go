@@ -8,7 +8,7 @@ import (
 	"io"
 	"iter"
 	"math"
-	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -29,6 +29,7 @@ var (
 	begunKey  = []byte{0, 'b'} // the newest batch of which anything may be here, written first
 	oldestKey = []byte{0, 'o'} // below it versions may be gone
 	fillKey   = []byte{0, 'z'} // nobody reads it; it fills a memtable up, so that it is written out
+	firstKey  = []byte{0x10}   // no key of the caller is below
 )
 
 // Parts that an Apply writes at a time: small, so that reads and the batch that runs are not held up.
@@ -36,6 +37,9 @@ const (
 	chunkEntries = 2000
 	chunkBytes   = 512 << 10
 )
+
+// maxLag is the number of batches that may be applied and not yet in tables: what a start has to load at most.
+const maxLag = 400
 
 // bitDelete is Badger's mark of a deletion in the meta of a written pair.
 const bitDelete = 1
@@ -53,6 +57,7 @@ type backend struct {
 	// write guards what is written: one Apply, Discard or Flush at a time.
 	write   sync.Mutex
 	pending []pendingOldest
+	lag     int // batches applied since the memtable was last seen to go to a table
 
 	closeOnce sync.Once
 	closeErr  error
@@ -214,9 +219,13 @@ func (b *backend) Apply(ctx context.Context, m statestore.Marker, changes iter.S
 	}
 	b.torn = none
 	b.applied.Store(m.Batch)
+	b.lag++
 	b.advance()
 	b.trim.tick(b)
-	return nil
+	if b.lag < maxLag {
+		return nil
+	}
+	return b.fill(ctx)
 }
 
 // Discard says that no batch below oldest is read any more.
@@ -242,7 +251,13 @@ func (b *backend) Discard(oldest int64) error {
 }
 
 // Durable is the newest batch that is here after the process dies at this moment; later ones have to be applied again.
-func (b *backend) Durable() int64 { return b.durable.Load() }
+func (b *backend) Durable() int64 {
+	if b.write.TryLock() {
+		b.advance()
+		b.write.Unlock()
+	}
+	return b.durable.Load()
+}
 
 // advance finds out how far tables go. They are written in order, so one with anything of a version holds, with those
 // before it, everything below that version.
@@ -257,37 +272,58 @@ func (b *backend) advance() {
 	safe := min(int64(top)-2, b.applied.Load())
 	if safe > b.durable.Load() {
 		b.durable.Store(safe)
+		b.lag = 0
 	}
-	for len(b.pending) > 0 && b.pending[0].after <= safe-1 {
+	for len(b.pending) > 0 && b.pending[0].after < safe {
 		b.db.SetDiscardTs(version(b.pending[0].oldest))
 		b.pending = b.pending[1:]
 	}
 }
 
-// Flush sees to it that what is applied goes to tables soon: it fills the memtable up, with one pair over and over. It
-// does not wait for the table.
+// Flush sees to it that what is applied goes to a table soon, and does not wait for that.
 func (b *backend) Flush(ctx context.Context) error {
 	b.write.Lock()
 	defer b.write.Unlock()
-	applied := b.applied.Load()
-	if b.advance(); b.durable.Load() >= applied {
+	if b.advance(); b.durable.Load() >= b.applied.Load() {
 		return nil
 	}
-	// One version above what is applied: when a table has it, that batch is whole in tables.
-	w := b.newWriter(ctx, version(applied+1))
-	fill := make([]byte, chunkBytes)
-	for written := 0; written <= memTable; written += len(fill) {
-		w.put(fillKey, fill)
+	return b.fill(ctx)
+}
+
+// fill fills the memtable up, with one pair over and over, until Badger begins a new one. The pair is one version above
+// what is applied: when a table has it, the batch before is in tables as a whole.
+func (b *backend) fill(ctx context.Context) error {
+	b.lag = 0
+	before, err := b.logs()
+	if err != nil {
+		return err
+	}
+	w := b.newWriter(ctx, version(b.applied.Load()+1))
+	pad := make([]byte, chunkBytes)
+	for written := 0; written <= 2*memTable; written += len(pad) {
+		w.put(fillKey, pad)
 		if err := w.send(""); err != nil {
 			return err
 		}
+		if now, err := b.logs(); err != nil || now != before {
+			return err
+		}
 	}
-	w.put(fillKey, fill[:1])
-	if err := w.send(""); err != nil {
-		return err
-	}
-	b.advance()
 	return nil
+}
+
+// logs is the name of the newest memtable's log; the next one has a higher number.
+func (b *backend) logs() (newest string, err error) {
+	listed, err := b.files.List(b.cfg.Dir)
+	if err != nil {
+		return "", fmt.Errorf("list state: %w", err)
+	}
+	for _, f := range listed {
+		if strings.HasSuffix(f.Name, ".mem") {
+			newest = max(newest, f.Name)
+		}
+	}
+	return newest, nil
 }
 
 // Stats sums up the tables. Keys counts every version that is still stored.
@@ -385,6 +421,3 @@ func (w *writer) send(point string) error {
 
 // drop forgets what was not written.
 func (w *writer) drop() { w.loader = nil }
-
-// tablePath is where a table stands.
-func (b *backend) tablePath(id uint64) string { return path.Join(b.cfg.Dir, tableName(id)) }

@@ -25,6 +25,10 @@ type cursor struct {
 // Cursor walks the keys of r as of a batch.
 func (b *backend) Cursor(asOf int64, r statestore.Range, descending bool) (_ statestore.Cursor, err error) {
 	defer b.guard(&err)
+	if bytes.Compare(r.Lower, firstKey) < 0 {
+		r.Lower = firstKey
+	}
+	r.Lower, r.Upper = bytes.Clone(r.Lower), bytes.Clone(r.Upper)
 	opt := badgerdb.DefaultIteratorOptions
 	opt.PrefetchValues = false // it starts a goroutine for every pair
 	opt.Reverse = descending
@@ -39,7 +43,7 @@ func commonPrefix(r statestore.Range) []byte {
 	for n < len(r.Lower) && n < len(r.Upper) && r.Lower[n] == r.Upper[n] {
 		n++
 	}
-	return bytes.Clone(r.Lower[:n])
+	return r.Lower[:n]
 }
 
 // Seek moves to the first pair at or above key, or to the last below it.

@@ -133,7 +133,7 @@ func (b *backend) load() error {
 	b.oldest.Store(none)
 	if found {
 		if m.query != b.cfg.Query {
-			return fmt.Errorf("%s holds the state of query %s, not of %s", b.cfg.Dir, m.query, b.cfg.Query)
+			return b.damage(fmt.Errorf("it holds the state of query %s, not of %s", m.query, b.cfg.Query))
 		}
 		b.applied.Store(m.batch)
 		b.durable.Store(m.batch)
