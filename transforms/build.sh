@@ -7,6 +7,8 @@ root=$(cd "$here/.." && pwd)
 lang=${1:-all}
 out=${2:-$here}
 all='clean convert f1'
+# Stock transforms: from Rust alone, on a crate they share.
+stock='aggregate dedup filter join lookup map session sliding top tumbling'
 
 missing() {
 	echo "build.sh: $1 is missing: $2" >&2
@@ -36,11 +38,14 @@ build_rust() {
 	work=$(mktemp -d)
 	trap 'rm -rf "$work"' EXIT
 	copy abi/sdk/rust
-	for t in $all; do copy "transforms/$t/rust"; done
+	copy transforms/stock
+	rust=$all
+	for t in $stock; do if [ -d "$here/$t/rust" ]; then rust="$rust $t"; fi; done
+	for t in $rust; do copy "transforms/$t/rust"; done
 	cat >"$work/Cargo.toml" <<-EOF
 		[workspace]
 		resolver = "3"
-		members = ["abi/sdk/rust", "transforms/*/rust"]
+		members = ["abi/sdk/rust", "transforms/stock", "transforms/*/rust"]
 		$(sed -n '/^\[profile.release\]/,$p' "$here/clean/rust/Cargo.toml")
 	EOF
 	(
@@ -50,7 +55,7 @@ build_rust() {
 			"$cargo" build --quiet --offline --release --workspace --target wasm32-unknown-unknown -Z build-std=std,panic_abort \
 			--config 'source.crates-io.replace-with="std"' --config "source.std.directory=\"$std/library/vendor\""
 	)
-	for t in $all; do
+	for t in $rust; do
 		mkdir -p "$out/$t"
 		cp "$target/wasm32-unknown-unknown/release/$t.wasm" "$out/$t/$(rust_module "$t")"
 	done
@@ -67,7 +72,7 @@ rust_module() {
 # copy brings a crate into the workspace: its manifests, words and sources.
 copy() {
 	mkdir -p "$work/$1"
-	for f in Cargo.toml README.md manifest.json src; do
+	for f in Cargo.toml README.md manifest.json src examples; do
 		if [ -e "$root/$1/$f" ]; then cp -R "$root/$1/$f" "$work/$1/"; fi
 	done
 }

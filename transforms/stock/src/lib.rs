@@ -1,9 +1,13 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
+pub mod agg;
 pub mod config;
 pub mod decimal;
 pub mod expr;
+pub mod fields;
+pub mod group;
+pub mod hll;
 pub mod json;
 pub mod scan;
 pub mod time;

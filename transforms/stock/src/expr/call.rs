@@ -182,26 +182,19 @@ impl<'a> Row<'a> {
     }
 
     fn concat(&mut self, args: &'a [Id]) -> Result<Val<'a>, Wrong> {
-        if let [a, b] = args {
-            // What was made last may stand where its copy would go.
-            let (x, y) = (some!(self.piece_of(*a)?), some!(self.piece_of(*b)?));
-            let start = self.scratch.len() as u32;
-            self.copy(x);
-            self.copy(y);
-            return Ok(Val::Text(Text::Made(start, self.scratch.len() as u32)));
+        let mut pieces = [Text::Kept(b""); 16];
+        for (piece, a) in pieces.iter_mut().zip(args) {
+            *piece = some!(self.piece_of(*a)?);
         }
-        let mut all = Text::Kept(b"");
-        for a in args {
-            let piece = some!(self.piece_of(*a)?);
-            let start = self.scratch.len() as u32;
-            self.copy(all);
+        let start = self.scratch.len() as u32;
+        for piece in pieces {
             self.copy(piece);
-            all = Text::Made(start, self.scratch.len() as u32);
         }
-        Ok(Val::Text(all))
+        Ok(Val::Text(Text::Made(start, self.scratch.len() as u32)))
     }
 
-    fn piece_of(&mut self, id: Id) -> Result<Option<Text<'a>>, Wrong> {
+    /// A value's text, `None` when null.
+    pub(super) fn piece_of(&mut self, id: Id) -> Result<Option<Text<'a>>, Wrong> {
         match self.eval(id)? {
             Val::Null => Ok(None),
             v => self.text_of(v, id).map(Some),

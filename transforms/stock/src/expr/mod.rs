@@ -279,6 +279,18 @@ impl<'a> Row<'a> {
         Ok(())
     }
 
+    /// Appends a string's characters, and anything else as JSON; false, and nothing, when null.
+    ///
+    /// # Errors
+    /// As for [`Row::is_true`].
+    pub fn write_text(&mut self, e: Expr, to: &mut Vec<u8>) -> Result<bool> {
+        let text = self.piece_of(e.root).map_err(|w| self.explain(e, &w))?;
+        if let Some(t) = text {
+            to.extend_from_slice(self.bytes(t));
+        }
+        Ok(text.is_some())
+    }
+
     /// Appends the value so that equal values give equal bytes, and null none: false, and nothing is appended. Numbers of
     /// equal value are equal (1.0 and 1), also when they are written differently. For keys made by a transform.
     ///

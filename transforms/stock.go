@@ -1,0 +1,67 @@
+package transforms
+
+import (
+	"embed"
+	"io/fs"
+	"slices"
+)
+
+// stockFiles hold each stock module and what it says of itself.
+//
+//go:embed filter/filter.wasm filter/README.md
+//go:embed map/map.wasm map/README.md
+//go:embed stock/EXPRESSIONS.md
+var stockFiles embed.FS
+
+// stockSummaries are the stock transforms, in one line each.
+var stockSummaries = map[string]string{
+	"filter": "passes the records that a condition holds for",
+	"map":    "new members, or a new object, from expressions",
+}
+
+// StockNames are the names of the stock transforms, sorted: a job file's `module: stock:NAME`.
+func StockNames() []string {
+	var names []string
+	for name := range stockSummaries {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Stock returns a stock transform's module, which is not to be changed, and its sidecar manifest: nil, where the module has
+// it in a section of its own. False when there is no stock transform of that name.
+func Stock(name string) (wasm, sidecar []byte, ok bool) {
+	if _, known := stockSummaries[name]; !known {
+		return nil, nil, false
+	}
+	wasm = stockFile(name + "/" + name + ".wasm")
+	return wasm, nil, wasm != nil
+}
+
+// StockSummary says in one line what a stock transform does; "" when there is none of that name.
+func StockSummary(name string) string {
+	return stockSummaries[name]
+}
+
+// StockReference is what a user has to know of a stock transform, in Markdown: an example, its configuration, its outputs and
+// dead letters. "" when there is none of that name.
+func StockReference(name string) string {
+	if _, known := stockSummaries[name]; !known {
+		return ""
+	}
+	return string(stockFile(name + "/README.md"))
+}
+
+// ExpressionReference describes the expression language of the stock transforms, in Markdown.
+func ExpressionReference() string {
+	return string(stockFile("stock/EXPRESSIONS.md"))
+}
+
+func stockFile(path string) []byte {
+	data, err := fs.ReadFile(stockFiles, path)
+	if err != nil {
+		return nil
+	}
+	return data
+}
