@@ -16,7 +16,8 @@ const (
 // The bytes it returns stay as they are until put replaces them.
 type cache struct {
 	young, old cacheGen
-	budget     int64
+	budget     int64 // of the values
+	lists      lists
 }
 
 type cacheGen struct {
@@ -68,6 +69,13 @@ func (g *cacheGen) add(hash uint64, key []byte) *cacheEntry {
 
 func (g *cacheGen) held() int64 {
 	return g.arena.bytes + int64(len(g.entries))*cacheEntrySize
+}
+
+func (c *cache) held() int64 { return c.young.held() + c.old.held() + c.lists.bytes }
+
+// setBudget shares a budget between values and lists.
+func (c *cache) setBudget(bytes int64) {
+	c.budget, c.lists.budget = bytes/2, bytes/2
 }
 
 func (c *cache) get(hash uint64, key []byte) (value []byte, expiry int64, state int) {

@@ -18,7 +18,8 @@ type Lane struct {
 	cache    *cache
 	scratch  []byte
 	second   []byte
-	scans    [2]*scan // upwards, downwards
+	scans    [2]*scan // through the backend, upwards and downwards
+	short    [2]*scan // over a list
 	timers   *timerBounds
 	passed   uint64
 }

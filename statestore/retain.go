@@ -100,7 +100,7 @@ func (s *Store) Stats() Stats {
 		BacklogBatches: len(s.waiting), BacklogBytes: s.backlog,
 	}
 	for _, c := range s.caches {
-		out.CacheBytes += c.young.held() + c.old.held()
+		out.CacheBytes += c.held()
 	}
 	return out
 }

@@ -5,20 +5,52 @@ import "bytes"
 // scan is a walk over the lane's entries that is used again by every Scan of a batch: opening one in the backend is dear.
 type scan struct {
 	merged
-	cursor Cursor
+	cursor Cursor // nil for one over a list
 	over   overlaySource
+	list   listSource
 }
 
-// scan returns the lane's walk in one direction.
-func (l *Lane) scan(descending bool) (*scan, error) {
+// scan returns the lane's walk in one direction for the entries of one key, whose keys begin with prefix.
+func (l *Lane) scan(prefix []byte, descending bool) (*scan, error) {
+	l.overlay().sort()
 	way := 0
 	if descending {
 		way = 1
 	}
-	l.overlay().sort()
+	if l.cache == nil {
+		return l.long(way)
+	}
+	known := l.cache.lists.get(prefix)
+	if known == nil {
+		s, err := l.long(0)
+		if err != nil {
+			return nil, err
+		}
+		base := merged{layers: s.layers[1:]}
+		if known, err = base.read(prefix); err != nil {
+			return nil, err
+		}
+		l.cache.lists.put(prefix, known)
+	}
+	if known.long {
+		return l.long(way)
+	}
+	s := l.short[way]
+	if s == nil {
+		s = &scan{merged: merged{descending: descending}, over: overlaySource{lane: l, descending: descending}, list: listSource{descending: descending}}
+		s.layers = []source{&s.over, &s.list}
+		l.short[way] = s
+	}
+	s.list.items = known.items
+	return s, nil
+}
+
+// long returns the walk through the backend.
+func (l *Lane) long(way int) (*scan, error) {
 	if s := l.scans[way]; s != nil {
 		return s, nil
 	}
+	descending := way == 1
 	tid := l.txn.stages[l.stage].transform
 	r := Range{Lower: appendHead(nil, tid, uint8(l.from), 0), Upper: appendHead(nil, tid, uint8(l.to), 0)}
 	m, cursor, err := l.txn.basis.walk(r, descending)
@@ -39,11 +71,11 @@ func (l *Lane) Scan(e Entry, after []byte, descending bool, visit func(sub, valu
 	if err != nil {
 		return err
 	}
-	s, err := l.scan(descending)
+	subAt := len(prefix) - len(e.Sub)
+	s, err := l.scan(prefix[:subAt], descending)
 	if err != nil {
 		return err
 	}
-	subAt := len(prefix) - len(e.Sub)
 	if !l.start(s, prefix, subAt, after, descending) {
 		return nil
 	}
@@ -110,20 +142,20 @@ func (l *Lane) DeletePrefix(e Entry, before []byte) (entries int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	prefix := first
-	if before != nil {
-		prefix = first[:len(first)-len(e.Sub)]
-	}
 	// The bounds are copied: deleting uses the lane's scratch.
-	prefix = bytes.Clone(prefix)
 	from := bytes.Clone(first)
+	whole := bytes.Clone(first[:len(first)-len(e.Sub)])
+	prefix := whole
+	if before == nil {
+		prefix = bytes.Clone(first)
+	}
 	var end []byte
 	if before != nil {
 		end = append(bytes.Clone(prefix), before...)
 	}
 	var keys arena
 	for {
-		s, err := l.scan(false)
+		s, err := l.scan(whole, false)
 		if err != nil {
 			return entries, err
 		}

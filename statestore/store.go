@@ -321,7 +321,7 @@ func (s *Store) lendCaches(t *Txn) {
 		if c == nil {
 			c = &cache{}
 		}
-		c.budget = s.cfg.CacheBytes / int64(len(t.lanes))
+		c.setBudget(s.cfg.CacheBytes / int64(len(t.lanes)))
 		used[k], l.cache = c, c
 	}
 	t.caches = used

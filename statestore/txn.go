@@ -3,6 +3,7 @@ package statestore
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"path"
@@ -235,6 +236,25 @@ func (l *Lane) build(b *builtRun, removals []removal) {
 		}
 	}
 	b.finish(hashes)
+	l.updateLists(writes)
+}
+
+// updateLists takes what the batch writes over into the lists of scanned keys.
+func (l *Lane) updateLists(writes []*record) {
+	if l.cache == nil || len(l.cache.lists.young)+len(l.cache.lists.old) == 0 {
+		return
+	}
+	for len(writes) > 0 {
+		key := writes[0].key
+		n, used := binary.Uvarint(key[headLen:])
+		prefix := key[:headLen+used+int(n)]
+		same := 1
+		for same < len(writes) && bytes.HasPrefix(writes[same].key, prefix) {
+			same++
+		}
+		l.cache.lists.update(prefix, writes[:same])
+		writes = writes[same:]
+	}
 }
 
 func one(yes bool) int64 {
@@ -308,7 +328,7 @@ func (l *Lane) close() {
 			_ = s.cursor.Close() // nothing was written
 		}
 	}
-	l.scans = [2]*scan{}
+	l.scans, l.short = [2]*scan{}, [2]*scan{}
 	if l.over != nil && l.txn.free != nil {
 		l.over.reset()
 		l.txn.free(l.over)
