@@ -22,6 +22,8 @@ type Lane struct {
 	short    [2]*scan // over a list
 	timers   *timerBounds
 	passed   uint64
+	hits     int64 // reads that the cache could answer, and those it could not
+	misses   int64
 }
 
 // overlay takes memory for the lane when it is first used.
@@ -89,6 +91,7 @@ func (l *Lane) Get(e Entry) (value []byte, found bool, err error) {
 // load reads an entry of the state before the batch into a new record.
 func (l *Lane) load(hash uint64, key []byte) (*record, error) {
 	if value, expiry, state := l.cache.get(hash, key); state != cacheUnknown {
+		l.hits++
 		r := l.over.add(hash, key)
 		r.flags |= recRead
 		if state == cacheFound {
@@ -97,6 +100,7 @@ func (l *Lane) load(hash uint64, key []byte) (*record, error) {
 		}
 		return r, nil
 	}
+	l.misses++
 	stored, found, err := l.txn.basis.get(hash, key, &l.second)
 	if err != nil {
 		return nil, err

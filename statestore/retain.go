@@ -79,28 +79,3 @@ func batchOf(name string) (int64, bool) {
 	}
 	return n, true
 }
-
-// Stats is what a store knows of itself.
-type Stats struct {
-	Applied, Last, Oldest int64 // batches
-	Keys, Bytes           int64 // in the backend: pairs, and bytes on disk
-	BackendMemory         int64
-	CacheBytes            int64
-	BacklogBatches        int
-	BacklogBytes          int64
-}
-
-// Stats counts what the store has.
-func (s *Store) Stats() Stats {
-	b := s.backend.Stats()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := Stats{
-		Applied: s.applied, Last: s.last, Oldest: s.backend.Oldest(), Keys: b.Keys, Bytes: b.Bytes, BackendMemory: b.Memory,
-		BacklogBatches: len(s.waiting), BacklogBytes: s.backlog,
-	}
-	for _, c := range s.caches {
-		out.CacheBytes += c.held()
-	}
-	return out
-}

@@ -21,7 +21,10 @@ func (l *Lane) scan(prefix []byte, descending bool) (*scan, error) {
 		return l.long(way)
 	}
 	known := l.cache.lists.get(prefix)
-	if known == nil {
+	if known != nil {
+		l.hits++
+	} else {
+		l.misses++
 		s, err := l.long(0)
 		if err != nil {
 			return nil, err

@@ -86,6 +86,8 @@ func (s *Store) sealed(t *Txn) {
 		s.empty[id] = true
 	}
 	s.caches, t.caches = t.caches, nil
+	s.stats.OverlayBytes = t.held
+	s.stats.ChangelogBytes += t.set.bytes
 }
 
 // Load takes over the changelog of a decided batch. Batches come in order; one that the store has is left. A batch whose

@@ -103,6 +103,7 @@ type Store struct {
 	open    map[closer]struct{}
 	oldest  int64 // as asked by Retain
 	floor   int64 // the oldest changelog that a rebuild needs
+	stats   Stats // its counters
 
 	work sync.WaitGroup
 }
@@ -333,6 +334,8 @@ func (s *Store) forget(t *Txn, b *basis) {
 	defer s.mu.Unlock()
 	delete(s.open, t)
 	s.releaseLocked(b)
+	s.stats.CacheHits += t.hits
+	s.stats.CacheMisses += t.misses
 	if t.caches != nil && !t.summed && s.caches == nil && s.last < t.info.Batch {
 		s.caches = t.caches
 	}

@@ -37,6 +37,9 @@ type Txn struct {
 	caches     map[cacheKey]*cache
 	release    func()
 
+	held         int64 // memory of the overlays when they were summed up
+	hits, misses int64 // of the cache, when the batch is closed
+
 	summed  bool
 	summary Summary
 	set     changeSet
@@ -116,6 +119,9 @@ func (t *Txn) Sum(ctx context.Context) (Summary, error) {
 	}
 	if err := ctx.Err(); err != nil {
 		return Summary{}, err
+	}
+	for i := range t.lanes {
+		t.held += t.lanes[i].Held()
 	}
 	runs := t.runs()
 	t.summary.Stages = make([]StageSummary, len(t.stages))
@@ -315,7 +321,9 @@ func (t *Txn) Close() {
 		return
 	}
 	for i := range t.lanes {
-		t.lanes[i].close()
+		l := &t.lanes[i]
+		t.hits, t.misses = t.hits+l.hits, t.misses+l.misses
+		l.close()
 	}
 	if t.release != nil {
 		t.release()
