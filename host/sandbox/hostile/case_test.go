@@ -32,10 +32,11 @@ type variant struct {
 	wasm    []byte
 	sidecar string
 	limits  sandbox.Limits
-	records []abi.Record // nil: three small ones
-	lanes   int          // instances, one after the other; 0 is one
-	calls   int          // of each instance; 0 is one
-	apart   bool         // compiled in a process of its own, with small limits
+	records []abi.Record         // nil: three small ones
+	lanes   int                  // instances, one after the other; 0 is one
+	calls   int                  // of each instance; 0 is one
+	state   func() sandbox.State // of a lane, nil in a stage without keys
+	apart   bool                 // compiled in a process of its own, with small limits
 	own     func(ctx context.Context, e sandbox.Engine, v *variant) outcome
 	want    want
 }
@@ -163,7 +164,11 @@ func (v *variant) run(ctx context.Context, e sandbox.Engine) outcome {
 
 // lane runs one instance.
 func (v *variant) lane(ctx context.Context, p sandbox.Program, emitted io.Writer, o *outcome) error {
-	in, err := p.New(ctx, sandbox.Lane{Seed: [2]uint64{1, 2}, Time: 1_700_000_000_000_000})
+	l := sandbox.Lane{Seed: [2]uint64{1, 2}, Time: 1_700_000_000_000_000, Lanes: 1}
+	if v.state != nil {
+		l.State = v.state()
+	}
+	in, err := p.New(ctx, l)
 	if err != nil {
 		return err
 	}
