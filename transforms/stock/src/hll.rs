@@ -96,7 +96,7 @@ pub fn estimate(sketch: &[u8]) -> u64 {
 fn sigma(x: u64) -> u128 {
     let (mut power, mut sum, mut weight) = (u128::from(x), u128::from(x), 0);
     loop {
-        power = power * power >> 48;
+        power = (power * power) >> 48;
         if power == 0 || weight > 60 {
             return sum;
         }
@@ -179,5 +179,5 @@ mod tests {
         assert_eq!((hash(b""), hash(b"12345678"), s), (GOLDEN.0, GOLDEN.1, GOLDEN.2.to_vec()));
     }
 
-    const GOLDEN: (u64, u64, [u8; 6]) = (0, 0, [0; 6]);
+    const GOLDEN: (u64, u64, [u8; 6]) = (16_980_285_576_274_781_702, 7_785_438_320_786_282_046, [1, 96, 1, 14, 186, 2]);
 }

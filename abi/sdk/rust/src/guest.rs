@@ -174,7 +174,7 @@ impl<T: Transform> Guest<T> {
         };
         let Records { mut at, count, stride } = self.out.state.frame;
         self.out.state.told = true;
-        let mut want = Want { lane: &mut self.out.state };
+        let mut want = Want { lane: &mut self.out.state, batch: &self.out.batch };
         for _ in 0..count {
             // SAFETY: by the contract of this function.
             transform.prefetch(&unsafe { Record::new(at.cast(), nfields) }, &mut want);

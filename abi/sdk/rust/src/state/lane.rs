@@ -155,7 +155,7 @@ impl Lane {
             return;
         }
         if !self.prefixes.is_empty() {
-            self.write_changes();
+            self.write(true, false);
         }
         let mut count = self.wanted.len().min(raw::MAX_OPS);
         let mut room = count * 48 + 1024;
@@ -319,7 +319,7 @@ impl Lane {
     pub fn scan(&mut self, mut op: Op, key: &[u8], prefix: &[u8], from: Option<&[u8]>) -> &Op {
         self.hooks = Some(HOOKS);
         if self.changed_under(op.table, key) || !self.prefixes.is_empty() {
-            self.write_changes();
+            self.write(true, false);
         }
         let words = hold(&mut self.need, 2 + 3 * 4096 / size_of::<Op>() + 3);
         // SAFETY: `need` holds one operation for the answer's size, then one operation, then the bytes of key, prefix and from.
@@ -364,76 +364,85 @@ impl Lane {
 
     /// After a frame: deleted timers are gone before the host looks which are due; the rest waits for the last frame.
     fn end(&mut self, last: bool) {
-        if last {
-            self.write_changes();
-        }
         if last || self.timer_deleted {
-            self.write_timers();
+            self.write(last, true);
         }
     }
 
     /// Writes everything and forgets it.
     fn spill(&mut self) {
-        self.write_changes();
-        self.write_timers();
+        self.write(true, true);
         self.wanted.clear();
         self.cache.clear();
         self.held = 0;
     }
 
-    fn write_timers(&mut self) {
-        for part in self.timers.chunks(raw::MAX_OPS) {
-            let (ops, mut count) = (hold(&mut self.ops, part.len()), 0);
-            for (n, op) in part.iter().filter(|t| t.0 != NONE) {
-                let s = &mut self.cache.slots[*n as usize];
+    /// Writes the changes in the order in which they were first made, and the timers, by one call as a rule.
+    fn write(&mut self, changes: bool, timers: bool) {
+        let most = if changes { self.changes.len() } else { 0 } + if timers { self.timers.len() } else { 0 };
+        let mut writer = Writer { ops: hold(&mut self.ops, most.min(raw::MAX_OPS)), count: 0 };
+        if changes {
+            for i in 0..self.changes.len() {
+                if let Some(op) = self.change(self.changes[i]) {
+                    writer.push(op);
+                }
+            }
+            self.changes.clear();
+            self.prefixes.clear();
+        }
+        if timers {
+            for (n, op) in self.timers.drain(..).filter(|t| t.0 != NONE) {
+                let s = &mut self.cache.slots[n as usize];
                 s.change = NONE;
                 let (domain, place) = ((s.table - TIMERS) as u8, s.address());
-                let op = Op { op: *op, domain, at: s.expiry, sub: place.sub + 8, sub_len: place.sub_len - 8, ..place };
-                // SAFETY: the array holds as many.
-                unsafe { ops.add(count).write(op) };
-                count += 1;
+                writer.push(Op { op, domain, at: s.expiry, sub: place.sub + 8, sub_len: place.sub_len - 8, ..place });
             }
-            if count > 0 {
-                host::write(ops.cast(), count as u32);
-            }
+            self.timer_deleted = false;
         }
-        self.timers.clear();
-        self.timer_deleted = false;
+        writer.send();
     }
 
-    /// Writes the changes in the order in which they were first made.
-    fn write_changes(&mut self) {
-        let ops = hold(&mut self.ops, self.changes.len().min(raw::MAX_OPS));
-        let mut count = 0;
-        for &change in &self.changes {
-            let op = match change {
-                NONE => continue,
-                c if c & PREFIX != 0 => self.prefixes[(c & !PREFIX) as usize],
-                n => {
-                    let s = &mut self.cache.slots[n as usize];
-                    s.change = NONE;
-                    let (present, stored) = (s.known == Known::Present, s.stored);
-                    s.stored = present;
-                    if !present && !stored {
-                        continue;
-                    }
-                    let op = if present { raw::PUT } else { raw::DELETE };
-                    Op { op, table: s.table, value: s.value, value_len: s.value_len as i32, at: s.expiry, ..s.address() }
-                }
-            };
-            // SAFETY: the array holds that many, and is handed over when full.
-            unsafe { ops.add(count).write(op) };
-            count += 1;
-            if count == raw::MAX_OPS {
-                host::write(ops.cast(), count as u32);
-                count = 0;
-            }
+    /// The operation of a change; none when it was taken back, or the host has nothing to delete.
+    fn change(&mut self, change: u32) -> Option<Op> {
+        if change == NONE {
+            return None;
         }
-        if count > 0 {
-            host::write(ops.cast(), count as u32);
+        if change & PREFIX != 0 {
+            return Some(self.prefixes[(change & !PREFIX) as usize]);
         }
-        self.changes.clear();
-        self.prefixes.clear();
+        let s = &mut self.cache.slots[change as usize];
+        s.change = NONE;
+        let (present, stored) = (s.known == Known::Present, s.stored);
+        s.stored = present;
+        if !present && !stored {
+            return None;
+        }
+        let op = if present { raw::PUT } else { raw::DELETE };
+        Some(Op { op, table: s.table, value: s.value, value_len: s.value_len as i32, at: s.expiry, ..s.address() })
+    }
+}
+
+/// Collects operations and hands them over when there are as many as a call may have.
+struct Writer {
+    ops: *mut Op,
+    count: usize,
+}
+
+impl Writer {
+    fn push(&mut self, op: Op) {
+        // SAFETY: the array holds all that there are, or as many as a call may have.
+        unsafe { self.ops.add(self.count).write(op) };
+        self.count += 1;
+        if self.count == raw::MAX_OPS {
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        if self.count > 0 {
+            host::write(self.ops.cast(), self.count as u32);
+        }
+        self.count = 0;
     }
 }
 

@@ -5,15 +5,23 @@ use super::lane::Lane;
 use super::rows::Scan;
 use crate::manifest;
 use crate::out::Out;
+use crate::record::Batch;
 use crate::reject::{BAD_FIELD, Reject, Result, fail};
 use core::marker::PhantomData;
 
 /// What the records of a frame will read: see [`Transform::prefetch`](crate::Transform::prefetch).
 pub struct Want<'a> {
     pub(crate) lane: &'a mut Lane,
+    pub(crate) batch: &'a Batch,
 }
 
 impl Want<'_> {
+    /// What is known of the batch.
+    #[inline(always)]
+    pub fn batch(&self) -> &Batch {
+        self.batch
+    }
+
     /// Leaves it to the SDK: it learns which tables are read by the record's key alone, and reads those for all records of a
     /// frame at once.
     #[inline(always)]

@@ -74,6 +74,11 @@ impl<T: Transform> Keyed<T> {
         }
     }
 
+    /// Goes on with another configuration, as a job does that was changed.
+    pub fn configure(&mut self, config: &str) {
+        self.config = config.into();
+    }
+
     /// How the host behaves.
     pub fn host(&mut self) -> &mut Host {
         &mut self.host
