@@ -12,7 +12,7 @@ import (
 	"github.com/wasmill/wasmill/abi"
 )
 
-// Map holds entries and timers. The zero value is empty, in a batch at the time 0 without a watermark.
+// Map holds entries and timers. The zero value is empty, and is before its first batch.
 type Map struct {
 	now    int64 // of the batch
 	mark   int64 // the watermark
@@ -135,7 +135,10 @@ func (m *Map) Write(op *abi.StateOp) (entries int, err error) {
 		if m.timers == nil {
 			m.timers = map[timerKey]int64{}
 		}
-		m.timers[timerOf(op)] = m.batch
+		k := timerOf(op)
+		if _, set := m.timers[k]; !set { // one that is set already stays as old as it is
+			m.timers[k] = m.batch
+		}
 	case abi.OpTimerDelete:
 		delete(m.timers, timerOf(op))
 	}

@@ -156,18 +156,21 @@ func TestTimersFireOnceInALaterBatch(t *testing.T) {
 		t.Fatalf("%v are due in the batch that set them", due)
 	}
 	m.Begin(1001, 500)
+	timer(abi.OpTimerSet, abi.DomainEvent, 20, "b", "") // again: it is still due
+	timer(abi.OpTimerDelete, abi.DomainEvent, 20, "a", "y")
+	timer(abi.OpTimerSet, abi.DomainEvent, 20, "a", "y") // anew: it is not
 	var got []string
 	for _, d := range m.Due() {
 		r := d.Record()
 		got = append(got, fmt.Sprint(r.Kind, " ", r.EventTime, " ", string(r.Key), " ", string(r.Value)))
 	}
-	if want := []string{"1 20 a x", "1 20 a y", "1 20 b ", "2 10 a p"}; !slices.Equal(got, want) {
+	if want := []string{"1 20 a x", "1 20 b ", "2 10 a p"}; !slices.Equal(got, want) {
 		t.Errorf("due are %q, want %q", got, want)
 	}
 	if due := m.Due(); len(due) != 0 {
 		t.Errorf("%v fire twice", due)
 	}
-	if left := m.Timers(); len(left) != 1 || string(left[0].Sub) != "later" {
+	if left := m.Timers(); len(left) != 2 || string(left[0].Sub) != "y" || string(left[1].Sub) != "later" {
 		t.Errorf("left are %v", left)
 	}
 }
