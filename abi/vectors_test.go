@@ -138,6 +138,16 @@ func TestVectorsFrames(t *testing.T) {
 		{"timers", "Event-time timers: the key and the sub they were set with.", timers, 0, []Record{
 			{EventTime: 1_699_999_400_000_000, Key: []byte("UA"), Value: []byte("window"), Index: NoIndex, Kind: KindEventTimer, Flags: FlagEventTime},
 		}},
+		{"timers-order", "More of them in their order: by time, then key, then sub; an empty sub, and one before 1970.", timers, 0, []Record{
+			{EventTime: -1000, Key: []byte("UA"), Value: []byte{}, Index: NoIndex, Kind: KindEventTimer, Flags: FlagEventTime},
+			{EventTime: 1_699_999_400_000_000, Key: []byte("UA"), Value: []byte{0x00, 0xff}, Index: NoIndex, Kind: KindEventTimer, Flags: FlagEventTime},
+			{EventTime: 1_699_999_400_000_000, Key: []byte("UA"), Value: []byte("a"), Index: NoIndex, Kind: KindEventTimer, Flags: FlagEventTime},
+			{EventTime: 1_699_999_400_000_000, Key: []byte(`["DL","JFK"]`), Value: []byte("b"), Index: NoIndex, Kind: KindEventTimer, Flags: FlagEventTime},
+			{EventTime: 1_699_999_500_000_000, Key: []byte{}, Value: []byte("at the watermark"), Index: NoIndex, Kind: KindEventTimer, Flags: FlagEventTime},
+		}},
+		{"timers-processing", "A processing-time timer: a frame of its own, after those of event time.", timers, 0, []Record{
+			{EventTime: 1_700_000_000_000_000, Key: []byte("UA"), Value: []byte("flush"), Index: NoIndex, Kind: KindProcessingTimer, Flags: FlagEventTime},
+		}},
 		{"last", "The lane's end: no records.", last, 0, nil},
 	} {
 		n := FrameSize(c.recs, c.nfields)

@@ -205,37 +205,98 @@ func TestVectorsDigests(t *testing.T) {
 	goldenJSON(t, "digests.json", object{"lanes": vectors, "sink": object{"digest": digest, "records": records}})
 }
 
+// stateVector is a call of state_read, or of state_write when it has no room to answer in.
+type stateVector struct {
+	name, doc string
+	buf       StateBuffer
+	ops       []opStruct
+}
+
 func TestVectorsState(t *testing.T) {
 	get := opWith(OpGet, func(o *opStruct) { o.subPtr = testBase + 64 })
 	scan := opWith(OpScan, func(o *opStruct) { o.subLen, o.valueLen = 0, -1 })
 	down := opWith(OpScan, func(o *opStruct) { o.subLen, o.valuePtr, o.valueLen, o.flags = 0, testBase+64, 3, 2 })
+	two := opWith(OpScan, func(o *opStruct) { o.subLen, o.valueLen, o.limit = 0, -1, 2 })
+	after := opWith(OpScan, func(o *opStruct) { o.subLen, o.valuePtr, o.valueLen, o.limit = 1, testBase+64, 3, 9 })
+	room := func(n uint32) StateBuffer { return StateBuffer{bufAt, n, needAt} }
+	timer := func(op OpCode, domain uint8, at int64) opStruct {
+		return opWith(op, func(o *opStruct) { o.domain, o.at, o.valuePtr, o.valueLen = domain, at, math.MaxUint32, math.MinInt32 })
+	}
 	var vectors []object
-	for _, c := range []struct {
-		name, doc string
-		capacity  uint32
-		ops       []opStruct
-	}{
-		{"read", "A get that hits, one that does not, a scan that runs out of room, a scan downwards from s01.", 8 + 48 + 24, []opStruct{get, opWith(OpGet, nil), scan, down}},
-		{"too-small", "A get and a scan: 8 + 24 bytes are needed.", 24, []opStruct{get, scan}},
-		{"trap-write", "A put in state_read.", 64, []opStruct{opWith(OpPut, nil)}},
+	for _, c := range []stateVector{
+		{"read", "A get that hits, one that does not, a scan that runs out of room, a scan downwards from s01.", room(8 + 48 + 24), []opStruct{get, opWith(OpGet, nil), scan, down}},
+		{"read-limit", "A scan that stops at its limit says nothing of more; one after s01 with the prefix s gives s02.", room(4096), []opStruct{two, after}},
+		{"read-room", "Two scans and a get between them share 88 bytes: 24 + 8 + 24 are kept for the first entries and the get, the first scan takes 24 more.", room(88), []opStruct{scan, get, scan}},
+		{"read-nothing", "What is absent takes no room: an empty buffer, its address is not looked at.", StateBuffer{math.MaxUint32, 0, needAt}, []opStruct{opWith(OpGet, nil), opWith(OpScan, func(o *opStruct) { o.valueLen = -1 })}},
+		{"too-small", "A get and a scan: 8 + 24 bytes are needed.", room(24), []opStruct{get, scan}},
+		{"too-small-many", "Three gets of 2 bytes, one of them absent, and two scans: 8 + 8 + 24 + 24, each rounded up.", room(63), []opStruct{get, opWith(OpGet, nil), scan, get, down}},
+		{"trap-write", "A put in state_read.", room(64), []opStruct{opWith(OpPut, nil)}},
+		{"trap-buf-over-ops", "The buffer's last 8 bytes are the operation's first.", StateBuffer{opsAt - 64, 72, needAt}, []opStruct{get}},
+		{"trap-need-in-buf", "need lies in the buffer.", StateBuffer{bufAt, 64, bufAt + 60}, []opStruct{get}},
+		{"trap-need-in-ops", "need lies in the operations.", StateBuffer{bufAt, 64, opsAt + 52}, []opStruct{get}},
+		{"trap-buf", "The buffer is not 8-aligned.", StateBuffer{bufAt + 4, 64, needAt}, []opStruct{get}},
+		{"write", "A put without and one with an expiry, which is rounded down; a delete; what each does not use is anything.", StateBuffer{}, []opStruct{
+			opWith(OpPut, func(o *opStruct) { o.table, o.limit, o.ansPtr, o.flags = 1, 9, 9, 3 }),
+			opWith(OpPut, func(o *opStruct) { o.at, o.valueLen = 1_700_000_000_123_456, 0 }),
+			opWith(OpDelete, func(o *opStruct) { o.valuePtr, o.valueLen, o.at = math.MaxUint32, -9, math.MinInt64 }),
+		}},
+		{"write-prefix", "delete-prefix of sub, the same up to value, and of everything under the key.", StateBuffer{}, []opStruct{
+			opWith(OpDeletePrefix, func(o *opStruct) { o.valueLen = -1 }), opWith(OpDeletePrefix, nil),
+			opWith(OpDeletePrefix, func(o *opStruct) { o.subPtr, o.subLen, o.valueLen = math.MaxUint32, 0, -1 }),
+		}},
+		{"write-timers", "A timer of each domain is set and one deleted; one of the first millisecond that there is.", StateBuffer{}, []opStruct{
+			timer(OpTimerSet, DomainEvent, 1_700_000_010_000_000), timer(OpTimerSet, DomainProcessing, 1_700_000_010_000_999),
+			timer(OpTimerDelete, DomainEvent, 1_700_000_005_000_000), timer(OpTimerSet, DomainEvent, MinTime),
+		}},
+		{"trap-timer-time", "A timer in the year 10000.", StateBuffer{}, []opStruct{timer(OpTimerSet, DomainEvent, MaxTime+1000)}},
+		{"trap-get", "A get in state_write, after a put that was carried out.", StateBuffer{}, []opStruct{opWith(OpPut, nil), get}},
 	} {
-		mem := stateMemory(c.ops...)
-		copy(mem[testBase+64:], "s01")
-		golden(t, "state/"+c.name+".bin", mem[testBase:])
-		code, err := AnswerState(mem, opsAt, uint32(len(c.ops)), StateBuffer{bufAt, c.capacity, needAt}, oneLane(), numbers(3))
-		v := object{
-			"name": c.name, "doc": c.doc, "base": testBase, "memory": len(mem), "ops": opsAt, "count": len(c.ops), "buf": bufAt, "cap": c.capacity, "need": needAt,
-			"tables": 2, "entries": object{"key": "any", "table": 0, "subs": []string{"s00", "s01", "s02"}, "values": []string{"v0", "v1", "v2"}},
-		}
-		if violation, ok := err.(*Violation); ok {
-			v["trap"] = violation.Trap
-		} else if err != nil {
-			t.Fatal(err)
-		} else {
+		vectors = append(vectors, c.vector(t))
+	}
+	goldenJSON(t, "state.json", vectors)
+}
+
+// vector carries the call out and says what came of it.
+func (c *stateVector) vector(t *testing.T) object {
+	mem := stateMemory(c.ops...)
+	copy(mem[testBase+64:], "s01")
+	golden(t, "state/"+c.name+".bin", mem[testBase:])
+	m := &meter{most: math.MaxUint64}
+	rules := oneLane()
+	rules.Pay = m.pay
+	v := object{"name": c.name, "doc": c.doc, "base": testBase, "memory": len(mem), "ops": opsAt, "count": len(c.ops), "tables": rules.Tables}
+	var err error
+	if c.buf == (StateBuffer{}) {
+		var got []StateOp
+		got, err = writes(mem, opsAt, uint32(len(c.ops)), rules)
+		v["call"], v["operations"] = "state_write", vectorOps(got)
+	} else {
+		var code int32
+		code, err = AnswerState(mem, opsAt, uint32(len(c.ops)), c.buf, rules, numbers(3))
+		v["call"], v["buf"], v["cap"], v["need"] = "state_read", c.buf.Ptr, c.buf.Cap, c.buf.Need
+		v["entries"] = object{"key": "any", "table": 0, "subs": []string{"s00", "s01", "s02"}, "values": []string{"v0", "v1", "v2"}}
+		if err == nil {
 			v["result"] = code
 			golden(t, "state/"+c.name+".after.bin", mem[testBase:])
 		}
-		vectors = append(vectors, v)
 	}
-	goldenJSON(t, "state.json", vectors)
+	if violation, ok := err.(*Violation); ok {
+		v["trap"] = violation.Trap
+		return v
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	v["fuel"] = m.paid
+	return v
+}
+
+func vectorOps(ops []StateOp) []object {
+	out := []object{}
+	for _, op := range ops {
+		out = append(out, object{
+			"op": op.Op, "domain": op.Domain, "table": op.Table, "key": vectorBytes(op.Key), "sub": vectorBytes(op.Sub), "value": vectorBytes(op.Value), "at": op.At,
+		})
+	}
+	return out
 }
