@@ -26,6 +26,7 @@ const (
 	changelogVersion = 1
 	maxHead          = 4 << 20 // of the JSON in the head
 	blockTarget      = 128 << 10
+	minPacked        = 256     // a smaller block is not worth packing
 	maxBlock         = 1 << 20 // of a block, uncompressed; the largest entry fits
 	headFixed        = 4 + 2 + 2 + 4
 	blockHead        = 1 + 1 + 2 + 4 + 4 + 4
@@ -187,10 +188,11 @@ func (b *blockWriter) entries(raw []byte, count int) error {
 }
 
 func (b *blockWriter) block(raw []byte, count int) error {
-	b.packed = b.zip.EncodeAll(raw, b.packed[:0])
-	kind, stored := byte(blockZstd), b.packed
-	if len(stored) >= len(raw) {
-		kind, stored = blockPlain, raw
+	kind, stored := byte(blockPlain), raw
+	if len(raw) >= minPacked {
+		if b.packed = b.zip.EncodeAll(raw, b.packed[:0]); len(b.packed) < len(raw) {
+			kind, stored = blockZstd, b.packed
+		}
 	}
 	from := len(b.out)
 	le := binary.LittleEndian

@@ -41,9 +41,9 @@ func compareExpiring(a, b expiring) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), bytes.Compare(a.key, b.key))
 }
 
-// entrySize is what a change takes.
+// entrySize is what a change takes; stored is negative for a deletion.
 func entrySize(key, stored int) int {
-	return uvarintLen(key) + key + uvarintLen(stored+1) + stored
+	return uvarintLen(key) + key + uvarintLen(stored+1) + max(stored, 0)
 }
 
 func uvarintLen(n int) int {
