@@ -212,6 +212,11 @@ func (e *Env) checkpointVerify(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	state, err := e.verifyState(c, at, r)
+	if err != nil {
+		return err
+	}
+	targets = append(state, targets...)
 	if output == outputJSON {
 		all := *r
 		all.Findings = append(all.Findings, targets...)
@@ -231,6 +236,14 @@ func (e *Env) verifyTargets(c *ucli.Context, at checkpointAt, r *checkpoint.Repo
 		return nil, nil
 	}
 	return pipeline.CheckTargets(c.Context, at.file, e.pipelineEnv(c, nil, nil))
+}
+
+// verifyState reads what batches have changed of the state, once the records that name it are whole.
+func (e *Env) verifyState(c *ucli.Context, at checkpointAt, r *checkpoint.Report) ([]checkpoint.Finding, error) {
+	if !r.OK() || r.Spark {
+		return nil, nil
+	}
+	return pipeline.CheckState(c.Context, e.Files, at.dir)
 }
 
 func reportPage(dir string, r *checkpoint.Report, targets []checkpoint.Finding) *page {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -18,7 +19,8 @@ const CodeNoSink = "checkpoint.no_such_sink"
 func (e *Env) forkCommand(where string) *ucli.Command {
 	return &ucli.Command{
 		Name: "fork", Usage: "begin a new checkpoint, under a new query id, where a batch of another one ended", ArgsUsage: checkpointPlace,
-		Description: where + "\nThe old checkpoint is only read. Sinks take the new query for another one: give it places of its own. " +
+		Description: where + "\nThe old checkpoint is only read. Sinks take the new query for another one: give it places of its own. What stages with keys have " +
+			"kept does not go along: they begin empty. " +
 			"For a checkpoint of Spark's, name its sources with --source, in the order of their numbers.",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "to", Usage: "the new checkpoint: a `DIR` that is new or empty"},
@@ -82,6 +84,9 @@ func (e *Env) fork(c *ucli.Context) error {
 	p.row("query", done.QueryID)
 	for _, s := range done.Sources {
 		p.row(fmt.Sprintf("source %s", s.Name), "from "+shortened(s.Line, 120))
+	}
+	if _, err := e.Files.Stat(path.Join(at.dir, "state")); err == nil {
+		p.line("State is not carried over: stages with keys begin empty there. `wasmill state export` shows what they have kept.")
 	}
 	p.line("Put %s under `checkpoint` in the job file, and give its sinks places of their own.", to)
 	return p.print(e.Stdout)

@@ -10,6 +10,7 @@ import (
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/pipeline"
+	"github.com/wasmill/wasmill/transforms"
 )
 
 // DefaultJobFile is the job file that commands take when none is named.
@@ -36,7 +37,7 @@ func (e *Env) loadJob(path string) (*job.Job, error) {
 		LookupEnv: e.LookupEnv,
 		ReadFile:  func(path string) ([]byte, error) { return durable.ReadFile(e.Files, path, maxJobFile) },
 
-		CheckConnection: pipeline.CheckConnection,
+		CheckConnection: pipeline.CheckConnection, Stock: transforms.StockNames(),
 	})
 }
 

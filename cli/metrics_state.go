@@ -67,6 +67,7 @@ type stateMetrics struct {
 type stateGauge struct {
 	desc *prometheus.Desc
 	of   func(*statestore.Stats) int64
+	kind prometheus.ValueType
 }
 
 func newStateMetrics(w *stateWatch, labels prometheus.Labels) *stateMetrics {
@@ -90,11 +91,16 @@ func newStateMetrics(w *stateWatch, labels prometheus.Labels) *stateMetrics {
 		overlay: prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("overlay_bytes", "Memory that the changes of the last batch took.")), []string{"transform"}),
 	}
 	gauge := func(name, help string, of func(*statestore.Stats) int64) {
-		m.gauges = append(m.gauges, stateGauge{prometheus.NewDesc("wasmill_state_"+name, help, nil, labels), of})
+		m.gauges = append(m.gauges, stateGauge{prometheus.NewDesc("wasmill_state_"+name, help, nil, labels), of, prometheus.GaugeValue})
 	}
 	gauge("keys", "Pairs in the store, timers and indexes included; an estimate.", func(s *statestore.Stats) int64 { return s.Keys })
 	gauge("bytes", "Bytes of the store on disk, without changelogs.", func(s *statestore.Stats) int64 { return s.Bytes })
 	gauge("memory_bytes", "Memory of the store's tables and caches, as far as known.", func(s *statestore.Stats) int64 { return s.BackendMemory })
+	count := func(name, help string, of func(*statestore.Stats) int64) {
+		m.gauges = append(m.gauges, stateGauge{prometheus.NewDesc("wasmill_state_"+name, help, nil, labels), of, prometheus.CounterValue})
+	}
+	count("cache_hits_total", "Reads that a last value in memory answered.", func(s *statestore.Stats) int64 { return s.CacheHits })
+	count("cache_misses_total", "Reads that went to the store.", func(s *statestore.Stats) int64 { return s.CacheMisses })
 	gauge("cache_bytes", "Memory of the last values that were read or written.", func(s *statestore.Stats) int64 { return s.CacheBytes })
 	gauge("backlog_batches", "Sealed batches that wait to be applied.", func(s *statestore.Stats) int64 { return int64(s.BacklogBatches) })
 	gauge("backlog_bytes", "Bytes of sealed batches that wait to be applied.", func(s *statestore.Stats) int64 { return s.BacklogBytes })
@@ -146,7 +152,7 @@ func (m *stateMetrics) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	for _, g := range m.gauges {
-		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.of(&s)))
+		out <- prometheus.MustNewConstMetric(g.desc, g.kind, float64(g.of(&s)))
 	}
 }
 

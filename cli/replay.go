@@ -113,7 +113,7 @@ func (e *Env) replay(c *ucli.Context) (err error) {
 	if a.module == "" {
 		return replayHint(e.prove(ctx, a, batch))
 	}
-	binary, err := pipeline.ReadBinary(e.Files, a.module)
+	binary, err := e.readModule(a.module)
 	if err != nil {
 		return err
 	}
@@ -146,6 +146,7 @@ type replayShown struct {
 	Digest   string                       `json:"digest"`
 	Sources  map[string]checkpoint.Digest `json:"sources"`
 	Sinks    map[string]checkpoint.Digest `json:"sinks"`
+	State    string                       `json:"state,omitempty"` // digest of what the batch changed of it
 	// By says who decided the batch and who ran it again; nil where the decision does not say.
 	By  *checkpoint.Host `json:"decidedBy,omitempty"`
 	Now checkpoint.Host  `json:"replayedBy"`
@@ -167,6 +168,7 @@ func (e *Env) prove(ctx context.Context, a replayArgs, batch *pipeline.Rerun) er
 		shown.Times++
 	}
 	shown.Proven, shown.Digest, shown.Sources, shown.Sinks = differs == nil, got.Digest, got.Inputs, got.Outputs
+	shown.State = got.State
 	var err error
 	if a.output == outputJSON {
 		err = e.printJSON(shown)
@@ -196,6 +198,9 @@ func (s *replayShown) page(batch *pipeline.Rerun) *page {
 	}
 	for _, name := range batch.SinkNames() {
 		row("sink", name, d.Outputs[name], s.Sinks[name])
+	}
+	if d.State != "" || s.State != "" {
+		p.row("state", "", "changes", orNone(s.State), map[bool]string{true: "same", false: "DIFFERENT: decided were " + orNone(d.State)}[d.State == s.State])
 	}
 	return p
 }

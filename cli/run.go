@@ -80,7 +80,7 @@ func (e *Env) pipelineEnv(c *ucli.Context, eng sandbox.Engine, log *slog.Logger)
 	return pipeline.Env{
 		Files: e.Files, Sandbox: eng, Clock: systemClock{e.Now}, Stdout: e.Stdout, Log: log, Workers: c.Int("workers"),
 		Holder: fmt.Sprintf("pid %d on %s since %s", os.Getpid(), host, e.Now().UTC().Format(time.RFC3339)),
-		NewID:  uuid.NewString, Unique: unique, Version: buildVersions().Version,
+		NewID:  uuid.NewString, Unique: unique, Version: buildVersions().Version, Stock: stockBinary,
 	}
 }
 

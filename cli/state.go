@@ -261,6 +261,8 @@ func pickTables(v *pipeline.StateView, transform, table string) ([]pickedTable, 
 		}
 	}
 	switch {
+	case transform != "" && len(stages) == 0:
+		return nil, fault.New(CodeNoTransform, "transform "+transform, errors.New("nothing keeps state yet"), "let a batch run first")
 	case transform != "" && !slices.Contains(stages, transform):
 		return nil, fault.New(CodeNoTransform, "transform "+transform, fmt.Errorf("it keeps no state as of batch %d%s", v.Batch, didYouMean(transform, stages, "")),
 			"name one of: "+orNone(sortedText(stages)))

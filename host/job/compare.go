@@ -76,7 +76,11 @@ func (d *differ) host(a, b *revision) {
 		d.ok("semantics", fmt.Sprintf("the host's semantics %d becomes %d: batches from before cannot be proven by a replay any more", a.Semantics, b.Semantics))
 	}
 	if a.Lanes != b.Lanes {
-		d.ok("lanes", fmt.Sprintf("%d lanes become %d: output may come in another order; state goes along", a.Lanes, b.Lanes))
+		what := fmt.Sprintf("%d lanes become %d: output may come in another order", a.Lanes, b.Lanes)
+		if slices.ContainsFunc(a.Transforms, func(t revisionTransform) bool { return t.KeyBy != nil }) {
+			what += "; state goes along"
+		}
+		d.ok("lanes", what)
 	}
 	if a.Groups != b.Groups {
 		d.consent("groups", fmt.Sprintf("%d key groups become %d: kept state is not found again", a.Groups, b.Groups))

@@ -70,11 +70,11 @@ func stateFault(err error) error {
 	case errors.As(err, &locked):
 		return fault.New(CodeStateLocked, place, err, "stop the process that has it open")
 	case errors.Is(err, statestore.ErrMissing):
-		return fault.New(CodeStateMissing, place, err, "put the file back; without it what that batch changed cannot be known: `wasmill checkpoint verify` says what else is missing")
+		return fault.New(CodeStateMissing, place, err, "put the file back; where the store needs it, the next `wasmill run` runs the batch again from its input and compares, if that is still there")
 	case errors.Is(err, statestore.ErrNewer):
 		return fault.New(CodeStateNewer, place, err, "use the version of wasmill that wrote it, or a newer one")
 	case errors.Is(err, statestore.ErrCorrupt), errors.Is(err, statestore.ErrDamaged):
-		return fault.New(CodeStateDamaged, place, err, "put the file back as it was written; `wasmill checkpoint verify` says what else is damaged")
+		return fault.New(CodeStateDamaged, place, err, "put the file back as it was written; where the store needs it, the next `wasmill run` runs the batch again from its input and compares, or builds the store anew")
 	case errors.Is(err, statestore.ErrCompacted):
 		return fault.New(CodeStateNotRetained, place, err, "take a newer batch; `retention` in the job file says how many are kept")
 	case errors.Is(err, statestore.ErrFuture):

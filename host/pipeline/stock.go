@@ -56,10 +56,10 @@ func (p *Program) stockBinary(t *job.Transform) (sandbox.Binary, error) {
 		own, known = p.env.Stock(t.Module.Stock)
 	}
 	if !known {
-		return own, fault.New(CodeStockUnknown, "transform "+t.Name, fmt.Errorf("this program has no transform %s", t.Module.Ref), "name one that `wasmill validate` knows")
+		return own, fault.New(CodeStockUnknown, "transform "+t.Name, fmt.Errorf("this program has no transform %s", t.Module.Ref), "`wasmill transform stock` lists those that there are")
 	}
 	own.Name = t.Module.Ref
-	use := StockModule{Transform: t.Name, Module: t.Module.Ref, Digest: digestOf(own)}
+	use := StockModule{Transform: t.Name, Module: t.Module.Ref, Digest: DigestOf(own)}
 	lock, locked := p.stock.locked[t.Name]
 	if !locked || lock.Module != t.Module.Ref || lock.Digest == use.Digest || slices.Contains(p.env.Update, t.Name) {
 		p.stock.used[t.Name] = use
@@ -75,8 +75,8 @@ func (p *Program) stockBinary(t *job.Transform) (sandbox.Binary, error) {
 	return kept, err
 }
 
-// digestOf is what a module is known by.
-func digestOf(b sandbox.Binary) string {
+// DigestOf is what a module is known by: the sha256 of it with its sidecar.
+func DigestOf(b sandbox.Binary) string {
 	sum := sha256.Sum256(b.Stored())
 	return hex.EncodeToString(sum[:])
 }
