@@ -8,7 +8,6 @@ import (
 
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/job"
-	"github.com/wasmill/wasmill/host/pipeline"
 	"github.com/wasmill/wasmill/statestore"
 )
 
@@ -17,8 +16,14 @@ type stateWatch struct {
 	keyed map[string]bool // stages with keys, by name
 	lanes int
 	late  map[string]int // by transform: the port for late records, where nobody reads it
-	// running is the job while it is open, nil else.
-	running atomic.Pointer[pipeline.Pipeline]
+	// ask asks the store while the job is open, nil else.
+	ask atomic.Pointer[func() (statestore.Stats, bool)]
+}
+
+// opened begins to ask a store for what it says of itself, until the function that it returns is called.
+func (w *stateWatch) opened(ask func() (statestore.Stats, bool)) (closed func()) {
+	w.ask.Store(&ask)
+	return func() { w.ask.Store(nil) }
 }
 
 func newStateWatch(j *job.Job) *stateWatch {
@@ -36,8 +41,8 @@ func (w *stateWatch) stats() (statestore.Stats, bool) {
 	if w == nil {
 		return statestore.Stats{}, false
 	}
-	if pl := w.running.Load(); pl != nil {
-		return pl.StateStats()
+	if ask := w.ask.Load(); ask != nil {
+		return (*ask)()
 	}
 	return statestore.Stats{}, false
 }

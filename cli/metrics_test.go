@@ -87,11 +87,17 @@ func TestMetrics(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	goldenScrape(t, s, "metrics.golden")
+}
+
+// goldenScrape holds what is exported to a golden file.
+func goldenScrape(t *testing.T, s *server, name string) {
+	t.Helper()
 	got := scrape(t, s)
 	if again := scrape(t, s); !bytes.Equal(again, got) {
 		t.Error("two scrapes of the same differ")
 	}
-	file := filepath.Join("testdata", "metrics.golden")
+	file := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)

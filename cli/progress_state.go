@@ -45,6 +45,7 @@ func (p *jsonProgress) operators(s *engine.BatchStats) []sparkOperator {
 		}
 		if known {
 			op.CustomMetrics["storeKeys"], op.CustomMetrics["storeBytes"] = stats.Keys, stats.Bytes
+			op.CustomMetrics["cacheHits"], op.CustomMetrics["cacheMisses"] = stats.CacheHits, stats.CacheMisses
 			op.CustomMetrics["backlogBatches"], op.CustomMetrics["backlogBytes"] = int64(stats.BacklogBatches), stats.BacklogBytes
 			if len(p.state.keyed) == 1 {
 				op.NumRowsTotal = stats.Keys

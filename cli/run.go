@@ -234,8 +234,7 @@ func (r *running) once(ctx context.Context, p *pipeline.Program) (err error) {
 	defer done()
 	r.opened = true
 	defer func() { err = errors.Join(err, pl.Close()) }()
-	r.state.running.Store(pl)
-	defer r.state.running.Store(nil)
+	defer r.state.opened(pl.StateStats)()
 	r.status.set(true, "running")
 	r.log.Debug("running", "job", r.job.Name, "query", pl.QueryID(), "revision", p.Revision, "engine", r.kind)
 	return pl.Run(ctx, r.stop)

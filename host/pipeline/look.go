@@ -73,13 +73,8 @@ func (s *State) catchUp(ctx context.Context) error {
 	case plan != nil:
 		s.sealed = plan.Batch - 1
 	}
-	newest := s.sealed
-	if decision != nil {
-		newest = decision.Batch
-	}
-	if last := checkpoint.BatchID(s.store.Last()); last > newest {
-		return fault.New(CodeStateDamaged, "state", fmt.Errorf("it is that of batch %d, and the newest decided batch is %d: the checkpoint was put back without it", last, newest),
-			"let the job mend it: the next `wasmill run` builds it anew from what is kept")
+	if err := s.rewind(ctx, plan, decision); err != nil {
+		return err
 	}
 	for id := checkpoint.BatchID(s.store.Last() + 1); id <= s.sealed; id++ {
 		d, err := s.reader.Decision(ctx, id)
@@ -95,6 +90,21 @@ func (s *State) catchUp(ctx context.Context) error {
 	}
 	s.sealed = max(s.sealed, checkpoint.BatchID(s.store.Last())) // applied is sealed, whatever the notes say
 	return nil
+}
+
+// rewind takes the store back to what the decisions know of, where it is ahead of them: the checkpoint was put back without
+// it, or repaired.
+func (s *State) rewind(ctx context.Context, plan *checkpoint.Plan, newest *checkpoint.Decision) (err error) {
+	if newest == nil && plan != nil && plan.Batch > 0 {
+		if newest, err = s.reader.Decision(ctx, plan.Batch-1); err != nil {
+			return err
+		}
+	}
+	last := int64(checkpoint.NoBatch)
+	if newest != nil && newest.StateLast != nil {
+		last = int64(*newest.StateLast)
+	}
+	return stateFault(s.store.Rewind(ctx, last))
 }
 
 // allPublished reports whether every target that a batch is decided for is known to have it.
