@@ -73,6 +73,10 @@ func RunBench(ctx context.Context, e sandbox.Engine, b sandbox.Binary, o BenchOp
 		return nil, err
 	}
 	in := benchInput(m.Info().Manifest, o.Lines)
+	if in.keyed = keyed(m.Info().Stateful, m.Info().Manifest); in.keyed {
+		giveKeys(in.records)
+		r.state = &memory{}
+	}
 	for done := 0; done < o.Records; {
 		n := min(laneRecords, o.Records-done)
 		if err := r.lane(ctx, in, done, n); err != nil {
@@ -103,6 +107,7 @@ type benchRun struct {
 	name    string
 	now     func() time.Time
 	program sandbox.Program
+	state   *memory   // of all lanes, one after the other; nil without keys
 	lanes   []float64 // nanoseconds a record of each lane
 	fuel    uint64
 	values  int64 // bytes
@@ -131,9 +136,20 @@ func (r *benchRun) instances(ctx context.Context) error {
 	return nil
 }
 
-// lane feeds n records to a fresh instance, beginning with the one that is next in turn, and ends the lane.
+// lane feeds n records to a fresh instance, beginning with the one that is next in turn, and ends the lane. With state it
+// is the batch after the one before, a minute later, at a watermark that is a minute behind.
 func (r *benchRun) lane(ctx context.Context, in *input, first, n int) (err error) {
-	inst, err := r.program.New(ctx, sandbox.Lane{Seed: trialSeed, Time: trialTime})
+	at := clock{time: trialTime}
+	o := sandbox.Lane{Seed: trialSeed}
+	if r.state != nil {
+		at.time += int64(len(r.lanes)) * minute
+		at.late, at.watermark = at.time-2*minute, at.time-minute
+		r.state.written = 0
+		r.state.begin(at)
+		o.State, o.Lanes = r.state, 1
+	}
+	o.Time = at.time
+	inst, err := r.program.New(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -144,32 +160,50 @@ func (r *benchRun) lane(ctx context.Context, in *input, first, n int) (err error
 		part.records[i].Index, part.records[i].Offset = uint32(i), int64(first+i)
 		r.values += int64(len(part.records[i].Value))
 	}
-	var took time.Duration
-	chunk := uint32(0)
-	for from := 0; from <= n; chunk++ {
-		h := abi.FrameHeader{BatchTime: trialTime, Seed: trialSeed, Chunk: chunk}
-		if chunk == 0 {
-			h.Flags |= abi.FlagFirst
+	f := &benchLane{r: r, inst: inst, h: at.header(), first: first}
+	for _, p := range append([]*input{part}, r.state.due()...) {
+		for from := 0; from < len(p.records); {
+			to := p.chunk(from)
+			if err := f.call(ctx, p.records[from:to], p.nfields); err != nil {
+				return err
+			}
+			from = to
 		}
-		to := part.chunk(from)
-		if from == n {
-			h.Flags |= abi.FlagLast
-			to = n + 1
-		}
-		recs := part.records[min(from, n):min(to, n)]
-		r.frames += int64(abi.FrameSize(recs, in.nfields))
-		began := r.now()
-		err := inst.Call(ctx, sandbox.Call{Header: h, Records: recs, NFields: in.nfields}, r.emit)
-		took += r.now().Sub(began)
-		if err != nil {
-			return r.failed(err, first+from, len(recs))
-		}
-		from = to
 	}
-	r.lanes = append(r.lanes, float64(took.Nanoseconds())/float64(n))
+	f.h.Flags = abi.FlagLast
+	if err := f.call(ctx, nil, in.nfields); err != nil {
+		return err
+	}
+	r.lanes = append(r.lanes, float64(f.took.Nanoseconds())/float64(n))
 	u := inst.Usage()
 	r.fuel, r.out, r.growth = r.fuel+u.Fuel, r.out+u.Output, r.growth+u.Memory-r.bench.MemoryMin
 	r.bench.MemoryMax, r.bench.Calls = max(r.bench.MemoryMax, u.Memory), r.bench.Calls+u.Calls
+	return nil
+}
+
+// benchLane is an instance that is measured.
+type benchLane struct {
+	r     *benchRun
+	inst  sandbox.Instance
+	h     abi.FrameHeader
+	first int // number of the next record, for messages
+	took  time.Duration
+}
+
+// call hands over the next frame.
+func (f *benchLane) call(ctx context.Context, recs []abi.Record, nfields int) error {
+	if f.h.Chunk == 0 {
+		f.h.Flags |= abi.FlagFirst
+	}
+	f.r.frames += int64(abi.FrameSize(recs, nfields))
+	began := f.r.now()
+	err := f.inst.Call(ctx, sandbox.Call{Header: f.h, Records: recs, NFields: nfields}, f.r.emit)
+	f.took += f.r.now().Sub(began)
+	if err != nil {
+		return f.r.failed(err, f.first, len(recs))
+	}
+	f.h.Chunk, f.h.Flags = f.h.Chunk+1, 0
+	f.first += len(recs)
 	return nil
 }
 

@@ -84,6 +84,21 @@ func TestBenchIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
+// What keeps state goes on with it from lane to lane, and its timers fire on the way.
+func TestBenchOfState(t *testing.T) {
+	b, err := measure(t, "state-put", BenchOptions{Records: 2*laneRecords + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Lanes != 3 || b.Emitted != 0 || b.Fuel <= 0 {
+		t.Errorf("%+v", b)
+	}
+	same, err := measure(t, "state-put", BenchOptions{Records: 2*laneRecords + 1})
+	if err != nil || fmt.Sprintf("%+v", same) != fmt.Sprintf("%+v", b) {
+		t.Errorf("%+v, then %+v, %v", b, same, err)
+	}
+}
+
 func TestBenchOfWhatFails(t *testing.T) {
 	for _, guest := range []string{"status-7", "end-unreachable", "batch-alloc-0", "emit-port"} {
 		var f *fault.Error

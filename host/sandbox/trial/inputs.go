@@ -15,13 +15,14 @@ type input struct {
 	nfields  int
 	few      bool // small enough to try its records one by one
 	declared bool // what the manifest asks for
+	keyed    bool // for a stage with keys: each record has one
 }
 
 // only is the input with one of its records alone.
 func (in *input) only(i int) *input {
 	r := in.records[i]
 	r.Index = 0
-	return &input{name: in.name, records: []abi.Record{r}, nfields: in.nfields}
+	return &input{name: in.name, records: []abi.Record{r}, nfields: in.nfields, keyed: in.keyed}
 }
 
 // Sizes of the generated inputs.
@@ -31,8 +32,8 @@ const (
 	fieldRounds = 4
 )
 
-// allInputs makes every input, for every input port of a manifest.
-func allInputs(m *abi.Manifest) []input {
+// allInputs makes every input, for every input port of a manifest, with keys if asked for.
+func allInputs(m *abi.Manifest, keyed bool) []input {
 	var out []input
 	for port := range m.Inputs {
 		for _, in := range portInputs(&m.Inputs[port]) {
@@ -40,6 +41,9 @@ func allInputs(m *abi.Manifest) []input {
 				in.name += " on " + m.Inputs[port].Name
 			}
 			in.prepare(&m.Inputs[port], uint16(port))
+			if in.keyed = keyed; keyed {
+				giveKeys(in.records)
+			}
 			out = append(out, in)
 		}
 	}

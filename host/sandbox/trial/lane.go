@@ -43,6 +43,7 @@ func (o *outcome) counts(in int) string {
 type lane struct {
 	outcome
 	limits *sandbox.Limits
+	state  *memory // nil without keys
 	hash   xxh3.Hasher
 	one    abi.RecordDigest
 }
@@ -52,30 +53,74 @@ type failRecord struct{ reason string }
 
 func (f *failRecord) Error() string { return f.reason }
 
-// run feeds the input through a fresh instance, chunk by chunk, and ends the lane.
+// run feeds the input through a fresh instance, chunk by chunk, and ends the lane. What keeps state gets batches after
+// that, so that its timers fire.
 func (in *input) run(ctx context.Context, p sandbox.Program, limits *sandbox.Limits) (out outcome, err error) {
-	inst, err := p.New(ctx, sandbox.Lane{Seed: trialSeed, Time: trialTime})
-	if err != nil {
-		return out, err
-	}
-	defer func() { err = errors.Join(err, inst.Close(ctx)) }()
 	l := &lane{limits: limits}
-	chunk := uint32(0)
-	for from := 0; from < len(in.records) && l.failed == ""; chunk++ {
+	if !in.keyed {
+		err = l.batch(ctx, p, in, clock{time: trialTime})
+	} else {
+		l.state = &memory{}
+		for i := 0; i < len(trialClocks) && l.failed == "" && err == nil; i++ {
+			part := in
+			if i > 0 {
+				part = &input{}
+			}
+			err = l.batch(ctx, p, part, trialClocks[i])
+		}
+		l.state.digest(&l.hash)
+	}
+	l.digest = l.hash.Sum128().Bytes()
+	return l.outcome, err
+}
+
+// batch is one lane of one batch.
+func (l *lane) batch(ctx context.Context, p sandbox.Program, in *input, at clock) (err error) {
+	o := sandbox.Lane{Seed: trialSeed, Time: at.time}
+	if l.state != nil {
+		l.state.begin(at)
+		o.State, o.Lanes = l.state, 1
+	}
+	inst, err := p.New(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		l.use(inst.Usage())
+		err = errors.Join(err, inst.Close(ctx))
+	}()
+	h := at.header()
+	if err := l.feed(ctx, inst, &h, in); err != nil || l.failed != "" {
+		return err
+	}
+	for _, due := range l.state.due() {
+		if err := l.feed(ctx, inst, &h, due); err != nil || l.failed != "" {
+			return err
+		}
+	}
+	h.Flags = abi.FlagLast
+	err = l.call(ctx, inst, &h, nil, 0)
+	l.atEnd = l.failed != ""
+	return err
+}
+
+// feed hands over an input chunk by chunk.
+func (l *lane) feed(ctx context.Context, inst sandbox.Instance, h *abi.FrameHeader, in *input) error {
+	for from := 0; from < len(in.records) && l.failed == ""; {
 		to := in.chunk(from)
-		if err := l.call(ctx, inst, chunk, 0, in.records[from:to], in.nfields); err != nil {
-			return out, err
+		if err := l.call(ctx, inst, h, in.records[from:to], in.nfields); err != nil {
+			return err
 		}
 		from = to
 	}
-	if l.failed == "" {
-		if err := l.call(ctx, inst, chunk, abi.FlagLast, nil, 0); err != nil {
-			return out, err
-		}
-		l.atEnd = l.failed != ""
-	}
-	l.digest, l.used = l.hash.Sum128().Bytes(), inst.Usage()
-	return l.outcome, nil
+	return nil
+}
+
+// use adds what an instance has used.
+func (l *lane) use(u sandbox.Usage) {
+	all := &l.used
+	all.Calls, all.Fuel, all.Output, all.Memory = all.Calls+u.Calls, all.Fuel+u.Fuel, max(all.Output, u.Output), max(all.Memory, u.Memory)
+	all.Log, all.Lost = all.Log+u.Log, all.Lost+u.Lost
 }
 
 // chunk returns the end of the chunk that begins with a record, as the host cuts them.
@@ -91,18 +136,19 @@ func (in *input) chunk(from int) int {
 	return to
 }
 
-// call hands over one frame. What the guest does wrong is kept; an error is the host's trouble.
-func (l *lane) call(ctx context.Context, inst sandbox.Instance, chunk uint32, flags uint16, recs []abi.Record, nfields int) error {
-	if chunk == 0 {
-		flags |= abi.FlagFirst
+// call hands over one frame, and makes the header that of the next one. What the guest does wrong is kept; an error is the
+// host's trouble.
+func (l *lane) call(ctx context.Context, inst sandbox.Instance, h *abi.FrameHeader, recs []abi.Record, nfields int) error {
+	if h.Chunk == 0 {
+		h.Flags |= abi.FlagFirst
 	}
 	n := uint64(len(recs))
-	if flags&abi.FlagLast != 0 {
+	if h.Flags&abi.FlagLast != 0 {
 		n = abi.MaxChunkRecords
 	}
-	h := abi.FrameHeader{Flags: flags, BatchTime: trialTime, Seed: trialSeed, Chunk: chunk}
 	before := inst.Usage().Fuel
-	err := inst.Call(ctx, sandbox.Call{Header: h, Records: recs, NFields: nfields}, l.emit)
+	err := inst.Call(ctx, sandbox.Call{Header: *h, Records: recs, NFields: nfields}, l.emit)
+	h.Chunk, h.Flags = h.Chunk+1, 0
 	budget := float64(l.limits.FuelCall) + float64(n)*float64(l.limits.FuelRecord)
 	l.highest = max(l.highest, float64(inst.Usage().Fuel-before)/budget)
 	var failure *sandbox.Failure

@@ -131,8 +131,9 @@ func Run(ctx context.Context, first, second sandbox.Engine, b sandbox.Binary, o 
 	r.add("starts", Pass, "on %s and %s", subjects[0].kind, subjects[2].kind)
 	r.manifest()
 	r.images(subjects)
+	r.state()
 	runs := make([][]outcome, len(subjects))
-	inputs := allInputs(r.Info.Manifest)
+	inputs := allInputs(r.Info.Manifest, keyed(r.Info.Stateful, r.Info.Manifest))
 	for i, s := range subjects {
 		for k := range inputs {
 			out, err := inputs[k].run(ctx, s.program, &o.Limits)
@@ -167,6 +168,13 @@ func (r *Report) manifest() {
 		return
 	}
 	r.add(name, Pass, "%s %s", r.Info.Manifest.Name, r.Info.Manifest.Version)
+}
+
+// state says how a module that keeps state is tried.
+func (r *Report) state() {
+	if keyed(r.Info.Stateful, r.Info.Manifest) {
+		r.add("keeps state", Pass, "%d tables; tried in a stage with keys, on state in memory, over %d batches", len(r.Info.Manifest.Tables), len(trialClocks))
+	}
 }
 
 // images compares what the starts have left.
@@ -241,7 +249,7 @@ func (r *Report) contract(runs []outcome) {
 			return
 		}
 	}
-	r.add(name, Pass, "declared ports, known records, well-formed output")
+	r.add(name, Pass, "declared ports, known records, well-formed output and state")
 }
 
 // ends judges how the module takes the end of a lane.

@@ -123,6 +123,10 @@ func TestChecks(t *testing.T) {
 		{"end-unreachable", "takes its declared fields", Fail, "these are what its manifest asks for"},
 		{"batch-alloc-0", "takes null values", Fail, "that fails the batch"},
 		{"batch-alloc-0", "keeps to the contract", Fail, "that fails the batch"},
+		{"echo", "keeps to the contract", Pass, "well-formed output and state"},
+		{"state-count", "keeps state", Pass, "2 tables; tried in a stage with keys"},
+		{"state-put", "takes null values", Pass, "3 in, 0 out"},
+		{"state-write-table", "keeps to the contract", Fail, "trap state: table 2 of 2"},
 		{"ports-bare", "keeps to the contract", Fail, "port 1 of 1"},
 	} {
 		r := try(t, tt.guest)
@@ -240,7 +244,7 @@ func TestInputs(t *testing.T) {
 		{Name: "a", Fields: []string{"/x", "/x/y", "/list/0/é", "", "/a~1b"}}, {Name: "b"},
 	}}
 	seen := map[abi.FieldKind]bool{}
-	inputs := allInputs(m)
+	inputs := allInputs(m, true)
 	if len(inputs) != 16 {
 		t.Fatalf("%d inputs for two ports", len(inputs))
 	}
@@ -262,6 +266,9 @@ func TestInputs(t *testing.T) {
 			r := &in.records[k]
 			if valid := r.Value != nil && json.Valid(r.Value) && r.Flags&abi.FlagNotJSON == 0; in.declared && !valid {
 				t.Errorf("%s: %q is no JSON", in.name, r.Value)
+			}
+			if r.Key == nil {
+				t.Errorf("%s: record %d has no key", in.name, k)
 			}
 			for _, f := range r.Fields {
 				seen[f.Kind] = true
