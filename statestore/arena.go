@@ -6,7 +6,7 @@ const (
 	slabShift  = 8 // records of a slab
 	slabLen    = 1 << slabShift
 	// maxIdle is how much memory a lane keeps for the next batch.
-	maxIdle = 8 << 20
+	maxIdle = 16 << 20
 )
 
 // arena hands out bytes that live until it is reset.

@@ -20,21 +20,48 @@ type cache struct {
 	lists      lists
 }
 
+// cacheGen is one generation. It holds no pointers but to whole chunks: the garbage collector has nothing to look through.
 type cacheGen struct {
-	arena   arena
+	chunks  [][]byte
+	bytes   int64
 	entries []cacheEntry
 	index   []uint64
 }
 
 type cacheEntry struct {
-	key, value []byte
-	expiry     int64
 	hash       uint64
+	expiry     int64
+	key, value span
+	room       uint32 // of the value
 	found      bool
 }
 
+// span is a piece of a chunk.
+type span struct{ chunk, at, length uint32 }
+
 // cacheEntrySize is that of an entry with its place in the index, without its bytes.
-const cacheEntrySize = 80 + 24
+const cacheEntrySize = 56 + 24
+
+// alloc makes a piece of n bytes.
+func (g *cacheGen) alloc(n int) span {
+	last := len(g.chunks) - 1
+	if last < 0 || cap(g.chunks[last])-len(g.chunks[last]) < n {
+		size := arenaChunk
+		if last < 0 {
+			size = arenaChunk / 16
+		}
+		g.chunks = append(g.chunks, make([]byte, 0, max(size, n)))
+		last++
+	}
+	at := len(g.chunks[last])
+	g.chunks[last] = g.chunks[last][:at+n]
+	g.bytes += int64(n)
+	return span{uint32(last), uint32(at), uint32(n)}
+}
+
+func (g *cacheGen) at(s span) []byte {
+	return g.chunks[s.chunk][s.at : s.at+s.length : s.at+s.length]
+}
 
 func (g *cacheGen) find(hash uint64, key []byte) *cacheEntry {
 	if len(g.index) == 0 {
@@ -49,7 +76,7 @@ func (g *cacheGen) find(hash uint64, key []byte) *cacheEntry {
 		if slot>>32 != hash>>32 {
 			continue
 		}
-		if e := &g.entries[uint32(slot)-1]; bytes.Equal(e.key, key) {
+		if e := &g.entries[uint32(slot)-1]; bytes.Equal(g.at(e.key), key) {
 			return e
 		}
 	}
@@ -62,13 +89,25 @@ func (g *cacheGen) add(hash uint64, key []byte) *cacheEntry {
 			place(g.index, g.entries[i].hash, i+1)
 		}
 	}
-	g.entries = append(g.entries, cacheEntry{key: g.arena.copy(key), hash: hash})
+	k := g.alloc(len(key))
+	copy(g.at(k), key)
+	g.entries = append(g.entries, cacheEntry{hash: hash, key: k})
 	place(g.index, hash, len(g.entries))
 	return &g.entries[len(g.entries)-1]
 }
 
+func (g *cacheGen) set(e *cacheEntry, value []byte, expiry int64, found bool) {
+	e.expiry, e.found = expiry, found
+	if uint32(len(value)) > e.room {
+		e.value = g.alloc(len(value))
+		e.room = e.value.length
+	}
+	e.value.length = uint32(len(value))
+	copy(g.at(e.value), value)
+}
+
 func (g *cacheGen) held() int64 {
-	return g.arena.bytes + int64(len(g.entries))*cacheEntrySize
+	return g.bytes + int64(len(g.entries))*cacheEntrySize
 }
 
 func (c *cache) held() int64 { return c.young.held() + c.old.held() + c.lists.bytes }
@@ -84,17 +123,16 @@ func (c *cache) get(hash uint64, key []byte) (value []byte, expiry int64, state 
 	}
 	e := c.young.find(hash, key)
 	if e == nil {
-		if old := c.old.find(hash, key); old != nil {
-			e = c.store(hash, key, old.value, old.expiry, old.found)
+		old := c.old.find(hash, key)
+		if old == nil {
+			return nil, 0, cacheUnknown
 		}
+		e = c.store(hash, key, c.old.at(old.value), old.expiry, old.found)
 	}
-	switch {
-	case e == nil:
-		return nil, 0, cacheUnknown
-	case !e.found:
+	if !e.found {
 		return nil, 0, cacheAbsent
 	}
-	return e.value, e.expiry, cacheFound
+	return c.young.at(e.value), e.expiry, cacheFound
 }
 
 // put notes what is known of a key.
@@ -119,14 +157,9 @@ func (c *cache) store(hash uint64, key, value []byte, expiry int64, found bool) 
 	if e == nil {
 		e = c.young.add(hash, key)
 	}
-	switch {
-	case !found:
-		e.value = e.value[:0]
-	case e.value != nil && cap(e.value) >= len(value):
-		e.value = append(e.value[:0], value...)
-	default:
-		e.value = c.young.arena.copy(value)
+	if !found {
+		value = nil
 	}
-	e.expiry, e.found = expiry, found
+	c.young.set(e, value, expiry, found)
 	return e
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 	"sort"
 	"strconv"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/xxh3"
@@ -143,12 +144,17 @@ type blockWriter struct {
 	packed []byte
 }
 
+// encoder is shared: making one costs more than a small block, and EncodeAll may be called by several goroutines.
+var encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2),
+		zstd.WithWindowSize(blockTarget), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+})
+
 func newBlockWriter(w io.Writer, magic string, version uint16, head []byte) (*blockWriter, error) {
 	if len(head) > maxHead {
 		return nil, fmt.Errorf("a head of %d bytes: %w", len(head), ErrLimit)
 	}
-	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(blockTarget), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+	zip, err := encoder()
 	if err != nil {
 		return nil, err
 	}
@@ -234,5 +240,5 @@ func (b *blockWriter) finish() error {
 	sum := b.sum()
 	b.out = append(b.out, sum[:]...)
 	b.seal(from)
-	return errors.Join(b.flush(), b.zip.Close())
+	return b.flush()
 }

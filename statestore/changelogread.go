@@ -33,8 +33,8 @@ type blockReader struct {
 	some   bool
 }
 
-// decoders are shared: one takes memory and no goroutines.
-var decoders = sync.OnceValues(func() (*zstd.Decoder, error) {
+// decoder is shared, as the encoder is.
+var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlock), zstd.WithDecodeAllCapLimit(true))
 })
 
@@ -44,7 +44,7 @@ func corrupt(format string, args ...any) error {
 
 // newBlockReader reads the head.
 func newBlockReader(r io.Reader, magic string, version uint16) (*blockReader, error) {
-	zip, err := decoders()
+	zip, err := decoder()
 	if err != nil {
 		return nil, err
 	}

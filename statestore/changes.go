@@ -58,7 +58,11 @@ func uvarintLen(n int) int {
 func (r *run) room(size int) *[]byte {
 	last := len(r.chunks) - 1
 	if last < 0 || len(r.chunks[last])+size > max(rawChunk, size) {
-		r.chunks = append(r.chunks, make([]byte, 0, min(rawChunk, max(1024, size))))
+		start := rawChunk
+		if last < 0 {
+			start = 2 << 10 // most batches are small
+		}
+		r.chunks = append(r.chunks, make([]byte, 0, max(start, size)))
 		last++
 	}
 	return &r.chunks[last]

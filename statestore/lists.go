@@ -76,7 +76,7 @@ func (l *list) add(key, value []byte, expiry int64) {
 }
 
 // update takes over what a batch writes under one key. Records come in order.
-func (c *lists) update(prefix []byte, writes []*record) {
+func (c *lists) update(prefix []byte, writes []sortable) {
 	if c == nil {
 		return
 	}
@@ -86,10 +86,11 @@ func (c *lists) update(prefix []byte, writes []*record) {
 	}
 	next := &list{items: make([]listItem, 0, len(before.items)+len(writes))}
 	items := before.items
-	for _, r := range writes {
+	for i := range writes {
+		r := writes[i].record
 		at, same := slices.BinarySearchFunc(items, r.key, func(i listItem, key []byte) int { return bytes.Compare(i.key, key) })
-		for _, i := range items[:at] {
-			next.keep(i)
+		for _, kept := range items[:at] {
+			next.keep(kept)
 		}
 		items = items[at:]
 		if same {

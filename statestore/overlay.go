@@ -2,6 +2,8 @@ package statestore
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"slices"
 )
 
@@ -34,6 +36,8 @@ type overlay struct {
 	count int
 	index []uint64 // upper half of the hash, and number of the record + 1
 	order order
+	list  []sortable
+	hash  []uint64 // of the records of a run that is being built
 	// sorted is set when the order is kept.
 	sorted bool
 }
@@ -124,16 +128,44 @@ func (o *overlay) sort() {
 	o.order.fill(o.writes())
 }
 
-// writes returns the written records in key order.
-func (o *overlay) writes() []*record {
-	list := make([]*record, 0, o.count)
+// sortable is a written record with what its key begins with after the transform, which is one for all of a lane.
+type sortable struct {
+	first, second uint64
+	*record
+}
+
+const sortedFrom = 3 // bytes that all keys of a lane have in common
+
+func (s *sortable) compare(t *sortable) int {
+	if s.first != t.first {
+		return cmp.Compare(s.first, t.first)
+	}
+	if s.second != t.second {
+		return cmp.Compare(s.second, t.second)
+	}
+	return bytes.Compare(s.key, t.key)
+}
+
+// prefix is the first eight bytes, zeros for those that are missing.
+func prefix(b []byte) uint64 {
+	if len(b) >= 8 {
+		return binary.BigEndian.Uint64(b)
+	}
+	var p [8]byte
+	copy(p[:], b)
+	return binary.BigEndian.Uint64(p[:])
+}
+
+// writes returns the written records in key order. The list is used again by the next call.
+func (o *overlay) writes() []sortable {
+	list := o.list[:0]
 	for i := range o.count {
 		if r := o.record(i); r.flags&recWritten != 0 {
-			r.flags |= recOrdered
-			list = append(list, r)
+			list = append(list, sortable{prefix(r.key[sortedFrom:]), prefix(r.key[min(sortedFrom+8, len(r.key)):]), r})
 		}
 	}
-	slices.SortFunc(list, func(a, b *record) int { return bytes.Compare(a.key, b.key) })
+	slices.SortFunc(list, func(a, b sortable) int { return a.compare(&b) })
+	o.list = list
 	return list
 }
 
@@ -156,6 +188,10 @@ func (o *overlay) reset() {
 		o.slabs = o.slabs[:most]
 		o.index = nil
 	}
+	clear(o.list)
+	if cap(o.list) > maxIdle/32 {
+		o.list, o.hash = nil, nil
+	}
 	clear(o.index)
 	o.count, o.sorted = 0, false
 	o.order = order{}
@@ -163,17 +199,20 @@ func (o *overlay) reset() {
 
 // order is a list of records in key order, in blocks that are split when they are full.
 type order struct {
-	blocks  [][]*record
-	version int // changed by every insert
+	blocks [][]*record
 }
 
 const orderBlock = 256
 
-func (o *order) fill(sorted []*record) {
+func (o *order) fill(sorted []sortable) {
 	o.blocks = nil
-	o.version++
 	for chunk := range slices.Chunk(sorted, orderBlock/2) {
-		o.blocks = append(o.blocks, append(make([]*record, 0, orderBlock), chunk...))
+		b := make([]*record, 0, orderBlock)
+		for i := range chunk {
+			chunk[i].flags |= recOrdered
+			b = append(b, chunk[i].record)
+		}
+		o.blocks = append(o.blocks, b)
 	}
 }
 
@@ -190,7 +229,6 @@ func (o *order) find(key []byte) (block, at int) {
 }
 
 func (o *order) insert(r *record) {
-	o.version++
 	if len(o.blocks) == 0 {
 		o.blocks = append(o.blocks, append(make([]*record, 0, orderBlock), r))
 		return

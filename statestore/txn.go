@@ -218,9 +218,10 @@ func (l *Lane) build(b *builtRun, removals []removal) {
 	writes := o.writes()
 	tr := l.txn.ids.find(l.txn.stages[l.stage].transform)
 	expires := slices.ContainsFunc(tr.Tables, func(t tableID) bool { return t.Expires })
-	hashes := make([]uint64, 0, len(writes))
+	hashes := o.hash[:0]
 	b.refs = make([]ref, 0, len(writes))
-	for _, r := range writes {
+	for i := range writes {
+		r := writes[i].record
 		if !r.effective(now) {
 			l.remember(r)
 			continue
@@ -241,12 +242,13 @@ func (l *Lane) build(b *builtRun, removals []removal) {
 			l.remember(r)
 		}
 	}
+	o.hash = hashes
 	b.finish(hashes)
 	l.updateLists(writes)
 }
 
 // updateLists takes what the batch writes over into the lists of scanned keys.
-func (l *Lane) updateLists(writes []*record) {
+func (l *Lane) updateLists(writes []sortable) {
 	if l.cache == nil || len(l.cache.lists.young)+len(l.cache.lists.old) == 0 {
 		return
 	}
