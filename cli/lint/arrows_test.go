@@ -25,8 +25,8 @@ var arrows = map[string][]string{
 	"host/sink":          {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/kafkaconn", "host/rows"},
 	"host/sandbox":       {"abi", "host/fault"},
 	"host/sandbox/apart": {"abi", "checkpoint/durable", "host/fault", "host/sandbox"},
-	"host/engine":        {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/sandbox", "host/sink", "host/source"},
-	"host/pipeline":      {"abi", "checkpoint", "host"},
+	"host/engine":        {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/sandbox", "host/sink", "host/source", "statestore"},
+	"host/pipeline":      {"abi", "checkpoint", "host", "statestore"},
 	"cli":                {"abi", "checkpoint", "host", "statestore", "transforms", "examples"},
 	"examples":           {"abi", "checkpoint", "host", "cli"},
 }

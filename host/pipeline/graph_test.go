@@ -112,11 +112,54 @@ func TestWire(t *testing.T) {
 	if s := g.Sources[0]; s.Name != "a" || s.Limit != (source.Limit{Records: 10, Bytes: 1 << 20}) || !s.SkipLost || s.EventTime != nil {
 		t.Errorf("source a: %+v", s)
 	}
-	if s := g.Sources[1]; s.Name != "b" || s.SkipLost || s.EventTime == nil || *s.EventTime != (engine.EventTime{Pointer: "/at", Unit: abi.TimeUnit("ms")}) {
+	if s := g.Sources[1]; s.Name != "b" || s.SkipLost || s.EventTime == nil || *s.EventTime != (engine.EventTime{Pointer: "/at", Unit: abi.TimeUnit("ms"), LatenessMS: 1000}) {
 		t.Errorf("source b: %+v, %+v", s, s.EventTime)
 	}
 	if got, want := UnreadPorts(g), []string{"aside.out", "split.even"}; !slices.Equal(got, want) {
 		t.Errorf("unread ports %v, want %v", got, want)
+	}
+}
+
+// TestWireKeyed: keys and event time come to the engine as the job file has them. What has a time of its own has it also
+// where nothing is said of it; files without a pointer have none.
+func TestWireKeyed(t *testing.T) {
+	j := parseJob(t, `apiVersion: wasmill/v1
+kind: Job
+metadata: {name: keyed}
+spec:
+  checkpoint: ./ck
+  trigger: {availableNow: true}
+  connections: {main: {kafka: {brokers: ["b:9092"]}}}
+  sources:
+    - {name: files, files: {path: in, format: jsonl}}
+    - {name: timed, files: {path: on, format: jsonl}, eventTime: {json: /at, unit: s, lateness: 2s, idle: 1500ms, complete: true}}
+    - {name: made, generator: {records: 5}}
+    - {name: topic, kafka: {connection: main, topics: [t]}, eventTime: {timestamp: true, lateness: 1s}}
+  transforms:
+    - name: first
+      from: [{input: files, keyBy: {json: [/a, /b]}}, {input: timed, keyBy: {header: h}}, {input: made, keyBy: {key: true}}, {input: topic, keyBy: {json: /a}}]
+      module: ./m.wasm
+    - {name: last, from: [first], module: ./m.wasm}
+  sinks: [{name: all, from: [last], stdout: {}}]
+`)
+	g, _, err := wire(j, partsOf(j, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []*engine.KeyBy{{JSON: []string{"/a", "/b"}}, {Header: "h"}, {Key: true}, {JSON: []string{"/a"}}}
+	for i, e := range g.Stages[0].Inputs {
+		if diff := cmp.Diff(keys[i], e.KeyBy); diff != "" || e.Source != i {
+			t.Errorf("input %d (-want +got):\n%s", i, diff)
+		}
+	}
+	times := []*engine.EventTime{nil, {Pointer: "/at", Unit: abi.TimeUnit("s"), LatenessMS: 2000, IdleMS: 1500, Complete: true}, {}, {LatenessMS: 1000}}
+	for i := range g.Sources {
+		if diff := cmp.Diff(times[i], g.Sources[i].EventTime); diff != "" {
+			t.Errorf("event time of %s (-want +got):\n%s", g.Sources[i].Name, diff)
+		}
+	}
+	if !g.Stages[0].Keyed() || g.Stages[1].Keyed() || !hasKeys(g) || len(UnreadPorts(g)) != 0 {
+		t.Errorf("keyed %t and %t, unread %v", g.Stages[0].Keyed(), g.Stages[1].Keyed(), UnreadPorts(g))
 	}
 }
 
