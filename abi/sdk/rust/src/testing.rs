@@ -28,6 +28,8 @@ pub struct Input {
     pub offset: i64,
     /// Where it came from.
     pub partition: i32,
+    /// The number of the input (the `from` entry of the job) it comes by.
+    pub input: u16,
 }
 
 impl From<&str> for Input {
@@ -256,6 +258,7 @@ fn call<T: Transform>(guest: &mut Guest<T>, batch: &Batch, rows: &[Row<'_>], poi
             header_count: input.headers.len() as u16,
             flags,
             partition: input.partition,
+            input: input.input,
             index: rows[i].index,
             kind: rows[i].kind,
             ..Rec::EMPTY
