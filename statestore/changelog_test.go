@@ -91,7 +91,7 @@ func TestChangelogReadsBack(t *testing.T) {
 		}
 		for i, at := range set.runs[0].refs {
 			k, v := set.runs[0].at(at)
-			stored, found := got.get(xxh3.Hash(k), k)
+			stored, found := got.get(hashKey(k), k)
 			if !found || !bytes.Equal(stored, v) || (stored == nil) != (v == nil) || got.runs[0].search(k) != i {
 				t.Fatalf("%d: entry %d is %x, %v", n, i, stored, found)
 			}

@@ -124,7 +124,7 @@ func (r *run) finish(hashes []uint64) {
 			h = hashes[i]
 		} else {
 			key, _ := r.at(p)
-			h = xxh3.Hash(key)
+			h = hashKey(key)
 		}
 		place(r.index, h, i+1)
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/zeebo/xxh3"
 )
 
 // never is the lower bound of timers that do not exist; unknownTime is that of timers nobody has looked for.
@@ -266,5 +264,3 @@ func (f *finder) cut() {
 	f.limit = min(f.limit, f.found[max(f.most-1, 0)].at)
 	f.found = f.found[:f.most]
 }
-
-func hashKey(key []byte) uint64 { return xxh3.Hash(key) }

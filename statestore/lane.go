@@ -3,8 +3,6 @@ package statestore
 import (
 	"bytes"
 	"fmt"
-
-	"github.com/zeebo/xxh3"
 )
 
 // Lane is the state of one lane of one stage as its batch sees it. It is used by one goroutine at a time; lanes are
@@ -69,7 +67,7 @@ func (l *Lane) Get(e Entry) (value []byte, found bool, err error) {
 	}
 	now := l.txn.info.TimeMS
 	o := l.overlay()
-	hash := xxh3.Hash(key)
+	hash := hashKey(key)
 	r := o.find(hash, key)
 	if r != nil && r.flags&recWritten != 0 {
 		if r.flags&recDeleted != 0 || expired(r.expiry, now) {
@@ -149,7 +147,7 @@ func (l *Lane) put(key, value []byte, expiry int64) {
 // touch finds or makes the record of a key, without reading it.
 func (l *Lane) touch(key []byte) *record {
 	o := l.overlay()
-	hash := xxh3.Hash(key)
+	hash := hashKey(key)
 	if r := o.find(hash, key); r != nil {
 		return r
 	}

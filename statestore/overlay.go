@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"hash/maphash"
 	"slices"
 )
 
@@ -43,6 +44,11 @@ type overlay struct {
 }
 
 func (o *overlay) record(i int) *record { return &o.slabs[i>>slabShift][i&(slabLen-1)] }
+
+// hashSeed keeps whoever chooses keys from choosing those that collide. Hashes are of this process alone.
+var hashSeed = maphash.MakeSeed()
+
+func hashKey(key []byte) uint64 { return maphash.Bytes(hashSeed, key) }
 
 // find returns the record of a key, or nil.
 func (o *overlay) find(hash uint64, key []byte) *record {
