@@ -9,5 +9,7 @@ pub mod fields;
 pub mod group;
 pub mod hll;
 pub mod json;
+pub mod order;
 pub mod scan;
+pub mod spans;
 pub mod time;

@@ -3,6 +3,7 @@
 use super::{Compare, Id, Node, Row, Text, Val, Wrong};
 use crate::decimal::Dec;
 use crate::json;
+use crate::order;
 use crate::scan::Found;
 use crate::time;
 use std::cmp::Ordering;
@@ -280,6 +281,26 @@ impl<'a> Row<'a> {
         };
         let t = t.filter(|t| (time::MIN..=time::MAX).contains(t));
         t.map(Some).ok_or_else(|| self.not_a(id, &v, "a time (milliseconds since 1970, or RFC 3339)"))
+    }
+
+    /// Bytes in the order of the values; false for null, which is in order already.
+    pub(super) fn order_bytes(&mut self, id: Id, to: &mut Vec<u8>) -> Result<bool, Wrong> {
+        let v = self.eval(id)?;
+        match v {
+            Val::Null => {
+                order::null(to);
+                return Ok(false);
+            }
+            Val::Bool(b) => order::boolean(to, b),
+            _ if is_number(&v) => order::number(to, self.to_num(v, id)?),
+            _ if is_text(&v) => {
+                let t = self.to_text(v, id)?;
+                order::text(to, self.bytes(t));
+            }
+            Val::Raw(found) => order::other(to, found.raw),
+            Val::Num(_) | Val::Text(_) => {}
+        }
+        Ok(true)
     }
 
     /// Bytes that are equal for equal values; false for null.

@@ -14,6 +14,7 @@ mod tests;
 use crate::config::refuse;
 use crate::decimal::Dec;
 use crate::json;
+use crate::order;
 use crate::scan::{Found, Pointers, Spot};
 use crate::time::Unit;
 use functions::Fun;
@@ -169,11 +170,20 @@ impl Program {
     /// Its value is not JSON.
     #[inline]
     pub fn row<'a>(&'a self, work: &'a mut Work, record: &Record<'a>, out: &Out) -> Result<Row<'a>> {
+        self.record(work, record, out.batch().time)
+    }
+
+    /// The same with the batch's time in microseconds, where there is no output at hand.
+    ///
+    /// # Errors
+    /// Its value is not JSON.
+    #[inline]
+    pub fn record<'a>(&'a self, work: &'a mut Work, record: &Record<'a>, batch_time: i64) -> Result<Row<'a>> {
         if !record.is_json() {
             return Err(dead_letter(NOT_JSON, "the value is not JSON"));
         }
         let value = record.value().unwrap_or(b"null");
-        let about = About { record: Some(*record), event_time: record.event_time(), batch_time: out.batch().time };
+        let about = About { record: Some(*record), event_time: record.event_time(), batch_time };
         Ok(self.rows(work, [Some(value), None], about))
     }
 
@@ -299,6 +309,19 @@ impl<'a> Row<'a> {
     pub fn write_equal(&mut self, e: Expr, to: &mut Vec<u8>) -> Result<bool> {
         let done = self.equal_bytes(e.root, to);
         done.map_err(|w| self.explain(e, &w))
+    }
+
+    /// Appends the value as bytes whose order is that of the values (see [`order`]); downwards, when asked to. Null is the last.
+    ///
+    /// # Errors
+    /// As for [`Row::is_true`].
+    pub fn write_order(&mut self, e: Expr, down: bool, to: &mut Vec<u8>) -> Result {
+        let start = to.len();
+        let there = self.order_bytes(e.root, to).map_err(|w| self.explain(e, &w))?;
+        if there && down {
+            order::reverse(to, start);
+        }
+        Ok(())
     }
 
     /// The dead letter of a mistake.
