@@ -2,19 +2,24 @@ package statestore_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/statestore"
+	"github.com/wasmill/wasmill/statestore/badger"
 	"github.com/wasmill/wasmill/statestore/mem"
 )
 
@@ -70,14 +75,45 @@ func (g *gate) pass(name string) {
 	}
 }
 
+var errTorn = errors.New("the apply was torn")
+
+// tearing is a backend of which an apply ends in the middle, once for each time it is armed.
+type tearing struct {
+	statestore.Backend
+	after *atomic.Int64 // so many changes; negative: not armed
+}
+
+func (b tearing) Apply(ctx context.Context, m statestore.Marker, changes iter.Seq2[statestore.Change, error]) error {
+	after := b.after.Swap(-1)
+	return b.Backend.Apply(ctx, m, func(yield func(statestore.Change, error) bool) {
+		n := int64(0)
+		for c, err := range changes {
+			if n++; n-1 == after {
+				yield(statestore.Change{}, errTorn)
+				return
+			}
+			if !yield(c, err) {
+				return
+			}
+		}
+	})
+}
+
 // world is a job with its disk.
 type world struct {
-	t       *rapid.T
+	t interface {
+		Helper()
+		Fatal(args ...any)
+		Fatalf(format string, args ...any)
+		Context() context.Context
+	}
 	r       *rand.Rand
 	fs      *faulty.FS
-	disk    *mem.Disk
+	opener  statestore.Opener
+	disk    *mem.Disk // nil for a backend on a real disk
 	store   *statestore.Store
 	gate    *gate
+	tear    atomic.Int64
 	batches []decided // by batch number
 	oldest  int64     // of what is retained
 	now     int64
@@ -89,20 +125,55 @@ type world struct {
 }
 
 func (w *world) open() {
+	for !w.tryOpen() {
+		w.check(w.store.Close())
+	}
+}
+
+// tryOpen opens the store and loads what it has not got. It gives up when an apply is torn.
+func (w *world) tryOpen() bool {
 	w.gate = newGate()
 	s, err := statestore.Open(w.t.Context(), statestore.Config{
-		Files: w.fs.Process(), Dir: "/c/state", Query: query, Backend: w.disk.Open, BackendName: "mem",
+		Files: w.fs.Process(), Dir: "/c/state", Query: query, Backend: w.backend, BackendName: "backend",
 		CacheBytes: []int64{-1, 2000, 1 << 20}[w.r.IntN(3)], Events: statestore.Events{Point: w.gate.pass},
 	})
 	w.check(err)
 	w.store = s
 	for n := s.Last() + 1; n < int64(len(w.batches)); n++ {
 		d := w.batches[n]
-		w.check(s.Load(w.t.Context(), n, d.attempt, d.digest))
+		err := s.Load(w.t.Context(), n, d.attempt, d.digest)
+		if errors.Is(err, errTorn) {
+			w.seen["torn"]++
+			return false
+		}
+		w.check(err)
 		if w.r.IntN(3) == 0 && d.digest != "" { // again: harmless
 			w.check(s.Load(w.t.Context(), n, d.attempt, d.digest))
 		}
 	}
+	return true
+}
+
+func (w *world) backend(ctx context.Context, cfg statestore.BackendConfig) (statestore.Backend, error) {
+	b, err := w.opener(ctx, cfg)
+	return tearing{b, &w.tear}, err
+}
+
+// begin begins a batch, after a crash if an apply was torn meanwhile.
+func (w *world) begin(info statestore.BatchInfo) *statestore.Txn {
+	txn, err := w.store.Begin(w.t.Context(), info)
+	if errors.Is(err, errTorn) {
+		w.seen["torn"]++
+		w.crash()
+		txn, err = w.store.Begin(w.t.Context(), info)
+		if errors.Is(err, errTorn) {
+			w.tear.Store(-1)
+			w.crash()
+			txn, err = w.store.Begin(w.t.Context(), info)
+		}
+	}
+	w.check(err)
+	return txn
 }
 
 func (w *world) check(err error) {
@@ -117,9 +188,12 @@ func (w *world) crash() {
 	w.gate.set(false)
 	w.check(w.store.Close())
 	w.fs = w.fs.Crash(w.r, []float64{0, 0.5, 1}[w.r.IntN(3)])
-	w.disk = w.disk.Clone()
-	if back := w.r.Int64N(4); w.r.IntN(2) == 0 && w.oldest == 0 {
-		w.disk.Rewind(int64(len(w.batches)) - 1 - back)
+	if w.disk != nil {
+		w.disk = w.disk.Clone()
+		if back := w.r.Int64N(4); w.r.IntN(2) == 0 && w.oldest == 0 {
+			w.disk.Rewind(int64(len(w.batches)) - 1 - back)
+		}
+		w.opener = w.disk.Open
 	}
 	w.open()
 	w.seen["crash"]++
@@ -216,23 +290,30 @@ func (w *world) batch() {
 	}
 	seed := w.r.Uint64()
 	if w.r.IntN(4) == 0 { // an attempt that is given up
-		txn, err := w.store.Begin(w.t.Context(), info)
-		w.check(err)
+		txn := w.begin(info)
 		w.run(txn, info, before, w.r.Uint64())
 		txn.Close()
 		w.seen["abort"]++
 	}
 	w.gate.set(w.r.IntN(3) > 0)
-	txn, err := w.store.Begin(w.t.Context(), info)
-	w.check(err)
+	if w.r.IntN(8) == 0 {
+		w.tear.Store(w.r.Int64N(12))
+	}
+	txn := w.begin(info)
 	after, sum := w.run(txn, info, before, seed)
 	attempt := fmt.Sprintf("%08x", w.r.Uint32())
 	w.check(txn.Write(w.t.Context(), attempt))
 	w.batches = append(w.batches, decided{attempt, sum.Digest, info, after})
 	w.count(before, after, info)
 	if w.r.IntN(6) > 0 {
-		w.check(w.store.Seal(w.t.Context(), txn))
+		err := w.store.Seal(w.t.Context(), txn)
 		txn.Close()
+		if errors.Is(err, errTorn) {
+			w.seen["torn"]++
+			w.crash()
+		} else {
+			w.check(err)
+		}
 	} else {
 		w.crash() // decided and not sealed
 	}
@@ -569,36 +650,64 @@ func (v *laneRun) effective() (n int) {
 func TestModel(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{t: t, r: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), fs: faulty.New(), disk: mem.New(), seen: map[string]int{}, lanes: 1}
-		w.stages = []statestore.Stage{{Name: "a", Tables: []string{"t1", "t2"}}}
-		w.open()
-		defer func() {
-			w.gate.set(false)
-			_ = w.store.Close()
-			for k, n := range w.seen {
-				seen[k] += n
-			}
-		}()
-		for range rapid.IntRange(1, 25).Draw(t, "steps") {
-			switch w.r.IntN(10) {
-			case 0:
-				w.crash()
-			case 1:
-				w.retain()
-			case 2, 3:
-				w.look()
-			default:
-				w.batch()
-			}
-		}
-		w.look()
+		disk := mem.New()
+		w := &world{t: t, r: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), fs: faulty.New(), disk: disk, opener: disk.Open}
+		w.live(rapid.IntRange(1, 25).Draw(t, "steps"), seen)
 	})
-	for _, what := range []string{"crash", "reset", "abort", "replay", "view", "compacted", "stages", "timer", "expiry"} {
+	for _, what := range []string{"crash", "reset", "abort", "replay", "view", "torn", "compacted", "stages", "timer", "expiry"} {
 		if seen[what] == 0 {
 			t.Errorf("no %s: %v", what, seen)
 		}
 	}
 	t.Log(seen)
+}
+
+// The same on Badger, which is what a job runs on.
+func TestModelOnBadger(t *testing.T) {
+	seen := map[string]int{}
+	for seed := range uint64(6) {
+		dir := t.TempDir()
+		w := &world{t: t, r: rand.New(rand.NewPCG(seed, 2)), fs: faulty.New()}
+		w.opener = func(ctx context.Context, cfg statestore.BackendConfig) (statestore.Backend, error) {
+			cfg.Files, cfg.Dir = durable.OS(), dir
+			return badger.Open(ctx, cfg)
+		}
+		w.live(25, seen)
+	}
+	for _, what := range []string{"crash", "replay", "view", "torn", "timer", "expiry"} {
+		if seen[what] == 0 {
+			t.Errorf("no %s: %v", what, seen)
+		}
+	}
+	t.Log(seen)
+}
+
+// live lets a job live for some steps.
+func (w *world) live(steps int, seen map[string]int) {
+	w.seen, w.lanes = map[string]int{}, 1
+	w.tear.Store(-1)
+	w.stages = []statestore.Stage{{Name: "a", Tables: []string{"t1", "t2"}}}
+	w.open()
+	defer func() {
+		w.gate.set(false)
+		_ = w.store.Close()
+		for k, n := range w.seen {
+			seen[k] += n
+		}
+	}()
+	for range steps {
+		switch w.r.IntN(10) {
+		case 0:
+			w.crash()
+		case 1:
+			w.retain()
+		case 2, 3:
+			w.look()
+		default:
+			w.batch()
+		}
+	}
+	w.look()
 }
 
 func (w *world) retain() {
