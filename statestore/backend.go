@@ -97,6 +97,8 @@ type BackendConfig struct {
 	Dir string
 	// Query is the job's identity. A folder of another one is refused.
 	Query string
+	// Fresh takes away what is in the folder first.
+	Fresh bool
 	// Point is told of named points of Apply, for tests that end the process there. Never nil.
 	Point func(name string)
 	// Warning is told of trouble that does not end anything. Never nil.

@@ -12,6 +12,7 @@ type basis struct {
 	asOf    int64
 	pending []*pending // newest first
 	ids     *ids
+	link    link // the newest changelog in it
 }
 
 // get returns the stored value of a key, or found = false. It is a view of buf, which grows as needed, or of a change.

@@ -62,9 +62,13 @@ func (t *Txn) Write(ctx context.Context, attempt string) error {
 	case t.set.entries == 0:
 		return nil
 	}
+	if t.store != nil {
+		t.store.noteAttempt(t.info.Batch, changelogName(t.info.Batch, attempt))
+	}
 	if err := t.files.write(ctx, changelogName(t.info.Batch, attempt), t.meta(), &t.set); err != nil {
 		return fmt.Errorf("write the changelog of batch %d: %w", t.info.Batch, err)
 	}
+	t.attempt = attempt
 	return nil
 }
 

@@ -29,6 +29,7 @@ type blockReader struct {
 	size   uint64
 	blocks uint32
 	digest *xxh3.Hasher
+	index  bool   // keys of the index by expiry may follow those of entries
 	last   []byte // key of the last entry
 	some   bool
 }
@@ -168,7 +169,7 @@ func (b *blockReader) checkEntries(raw []byte, count int) error {
 		if b.some && bytes.Compare(key, b.last) <= 0 {
 			return corrupt("entries are not in order")
 		}
-		if _, err := parseKey(key); err != nil {
+		if err := b.checkKey(key); err != nil {
 			return corrupt("an entry: %v", err)
 		}
 		if stored != nil {
@@ -183,12 +184,24 @@ func (b *blockReader) checkEntries(raw []byte, count int) error {
 	}
 }
 
+func (b *blockReader) checkKey(key []byte) error {
+	if b.index && len(key) > 0 && key[0] == indexPrefix {
+		_, data, err := parseIndex(key)
+		if err != nil {
+			return err
+		}
+		key = data
+	}
+	_, err := parseKey(key)
+	return err
+}
+
 var errEntry = errors.New("its lengths are wrong")
 
 // splitEntry takes the first entry off.
 func splitEntry(raw []byte) (key, stored, rest []byte, err error) {
 	n, used := canonicalUvarint(raw)
-	if used <= 0 || n > maxDataKey || n > uint64(len(raw)-used) {
+	if used <= 0 || n > maxIndexKey || n > uint64(len(raw)-used) {
 		return nil, nil, nil, errEntry
 	}
 	key, raw = raw[used:used+int(n):used+int(n)], raw[used+int(n):]
@@ -345,8 +358,10 @@ func (s *Store) readPending(ctx context.Context, batch int64, attempt, digest st
 		return nil, fail(0, ErrCorrupt, fmt.Sprintf("it belongs to query %s, not %s", m.Query, s.cfg.Query))
 	case m.Batch != batch:
 		return nil, fail(0, ErrCorrupt, fmt.Sprintf("it is that of batch %d", m.Batch))
+	case sum != m.Digest:
+		return nil, fail(-1, ErrCorrupt, "its head gives another digest than its entries")
 	case sum != digest:
 		return nil, fail(-1, ErrCorrupt, fmt.Sprintf("its entries have the digest %s, the decision says %s", sum, digest))
 	}
-	return &pending{batch: batch, set: set, ids: m.IDs}, nil
+	return &pending{batch: batch, set: set, ids: m.IDs, after: m.After, own: m.link()}, nil
 }

@@ -188,7 +188,25 @@ type meta struct {
 	Query   string `json:"query"`
 	Batch   int64  `json:"batch"`
 	IDs     *ids   `json:"ids"`
+	// Digest is that of the batch's own changelog, After names the changelog before it: a chain, in which a missing link
+	// shows and which tells the attempt that counts from others.
+	Digest string `json:"digest"`
+	After  link   `json:"after"`
+	// Base is the batch of the snapshot that a backend was built from, in the marker of that batch; what was before it is
+	// not there.
+	Base int64 `json:"base,omitempty"`
 }
+
+// link names the changelog of a batch; the one before the first is that of batch -1.
+type link struct {
+	Batch  int64  `json:"batch"`
+	Digest string `json:"digest"`
+}
+
+// noLink is the link before the first changelog.
+var noLink = link{Batch: -1}
+
+func (m *meta) link() link { return link{m.Batch, m.Digest} }
 
 func (m *meta) encode() ([]byte, error) {
 	b, err := json.Marshal(m)

@@ -31,6 +31,7 @@ const (
 	headLen     = 1 + 2 + 1 + 2             // of a data key, before the length of key
 	maxDataKey  = headLen + 3 + 10 + MaxKey // a timer carries its time and two lengths
 	timerKeyLen = 1 + 8                     // domain, time
+	maxIndexKey = 1 + 8 + maxDataKey        // an expiry stands before the key
 	maxStored   = 1 + 8 + MaxValue          // a value with its head
 	signBit     = uint64(1) << 63           // flipped, so that negative times sort first
 	timerTable  = 0                         // the table of timers; tables of the manifest come after it

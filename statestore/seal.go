@@ -18,7 +18,10 @@ func (s *Store) Seal(ctx context.Context, t *Txn) error {
 		return fmt.Errorf("seal batch %d: it was not summed up", t.info.Batch)
 	}
 	s.cfg.Events.Point("seal")
-	p := &pending{batch: t.info.Batch, set: t.set, ids: t.ids}
+	if err := s.dropOthers(t.info.Batch, t.attempt); err != nil {
+		return fmt.Errorf("seal batch %d: %w", t.info.Batch, err)
+	}
+	p := &pending{batch: t.info.Batch, set: t.set, ids: t.ids, after: t.basis.link, own: link{t.info.Batch, t.summary.Digest}}
 	if err := s.enqueue(ctx, p, func() { s.sealed(t) }); err != nil {
 		return fmt.Errorf("seal batch %d: %w", t.info.Batch, err)
 	}
@@ -54,7 +57,7 @@ func (s *Store) enqueue(ctx context.Context, p *pending, then func()) error {
 		s.skipTo(p.batch)
 	} else {
 		s.last = p.batch
-		s.ids = p.ids
+		s.ids, s.link = p.ids, p.own
 		s.waiting = append(slices.Clip(s.waiting), p)
 		s.backlog += p.set.held()
 	}
@@ -101,6 +104,9 @@ func (s *Store) Load(ctx context.Context, batch int64, attempt, digest string) e
 		var err error
 		if p, err = s.readPending(ctx, batch, attempt, digest); err != nil {
 			return err
+		}
+		if err := s.dropOthers(batch, attempt); err != nil {
+			return fmt.Errorf("load batch %d: %w", batch, err)
 		}
 	}
 	if err := s.enqueue(ctx, p, func() { s.loaded(p) }); err != nil {
@@ -159,6 +165,7 @@ func (s *Store) applyAll() {
 			return
 		}
 		s.cfg.Events.Applied(p.batch, p.set.entries, p.set.bytes, s.cfg.Now().Sub(start))
+		s.snap.step(s, p)
 	}
 }
 
@@ -187,7 +194,7 @@ func (s *Store) appliedLocked(p *pending) {
 
 // apply writes a batch to the backend: its entries, then what they change in the index by expiry.
 func (s *Store) apply(p *pending) error {
-	m := meta{Version: metaVersion, Query: s.cfg.Query, Batch: p.batch, IDs: p.ids}
+	m := meta{Version: metaVersion, Query: s.cfg.Query, Batch: p.batch, IDs: p.ids, Digest: p.own.Digest, After: p.after}
 	b, err := m.encode()
 	if err != nil {
 		return err

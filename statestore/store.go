@@ -17,6 +17,9 @@ const (
 	DefaultCacheBytes     = 64 << 20
 	DefaultBacklogBatches = 64
 	DefaultBacklogBytes   = 64 << 20
+
+	DefaultSnapshotBytes   = 16 << 20
+	DefaultSnapshotBatches = 1000
 )
 
 // Config is what a Store is opened with.
@@ -33,7 +36,12 @@ type Config struct {
 	// Backlog bounds of what waits to be applied. 0 is the default.
 	BacklogBatches int
 	BacklogBytes   int64
-	Events         Events
+	// A snapshot is written when so many bytes of changelogs (or as many as the last snapshot has) or so many batches with
+	// changes have come since the last one. 0 is the default; negative batches: there are no snapshots, and changelogs go as
+	// Retain says, which is for tests.
+	SnapshotBytes   int64
+	SnapshotBatches int
+	Events          Events
 	// Now is the clock of durations; nil leaves them 0.
 	Now func() time.Time
 }
@@ -41,10 +49,14 @@ type Config struct {
 // Events are told of what happens in the background. Nil functions are left out. They must not call the store.
 type Events struct {
 	// Point is told of named points of seal and apply, for tests that end the process there: "seal", "apply-begin",
-	// "apply-chunk", "apply-marker", "apply-end".
+	// "apply-chunk", "apply-marker", "apply-end", "snapshot-begin", "snapshot-part", "snapshot-link", "snapshot-end".
 	Point func(name string)
 	// Applied is told of each applied batch: entries and bytes of its changelog, uncompressed.
 	Applied func(batch, entries, bytes int64, took time.Duration)
+	// Snapshot is told of each snapshot: entries and bytes, uncompressed, those of the index by expiry included.
+	Snapshot func(batch, entries, bytes int64)
+	// Rebuilt is told that the backend was built anew, from the snapshot of a batch (-1: from changelogs alone), and why.
+	Rebuilt func(snapshot int64, why error)
 	// Warning is told of trouble that does not end anything.
 	Warning func(op string, err error)
 }
@@ -59,6 +71,12 @@ func (c *Config) fill() {
 	if c.BacklogBytes <= 0 {
 		c.BacklogBytes = DefaultBacklogBytes
 	}
+	if c.SnapshotBytes <= 0 {
+		c.SnapshotBytes = DefaultSnapshotBytes
+	}
+	if c.SnapshotBatches == 0 {
+		c.SnapshotBatches = DefaultSnapshotBatches
+	}
 	if c.BackendName == "" {
 		c.BackendName = "badger"
 	}
@@ -67,6 +85,12 @@ func (c *Config) fill() {
 	}
 	if c.Events.Applied == nil {
 		c.Events.Applied = func(int64, int64, int64, time.Duration) {}
+	}
+	if c.Events.Snapshot == nil {
+		c.Events.Snapshot = func(int64, int64, int64) {}
+	}
+	if c.Events.Rebuilt == nil {
+		c.Events.Rebuilt = func(int64, error) {}
 	}
 	if c.Events.Warning == nil {
 		c.Events.Warning = func(string, error) {}
@@ -90,6 +114,8 @@ type Store struct {
 	failed  error // of an apply: the end of the job
 	applied int64 // newest batch whose changes are all in the backend
 	last    int64 // newest sealed batch
+	link    link  // the newest changelog that is part of the state
+	damaged error // of the backend, until it is built anew
 	waiting []*pending
 	backlog int64   // bytes of waiting
 	pending []int64 // applied batches with changes that the backend may lose; ascending
@@ -101,10 +127,12 @@ type Store struct {
 	free    []*overlay
 	pins    map[int64]int // bases that are read, by asOf
 	open    map[closer]struct{}
-	oldest  int64 // as asked by Retain
-	floor   int64 // the oldest changelog that a rebuild needs
-	stats   Stats // its counters
+	oldest  int64              // as asked by Retain
+	floor   int64              // the oldest changelog that a rebuild needs
+	others  map[int64][]string // names of changelogs of batches that are not sealed yet
+	stats   Stats              // its counters
 
+	snap snapshots // of the goroutine that applies
 	work sync.WaitGroup
 }
 
@@ -115,6 +143,8 @@ type pending struct {
 	batch int64
 	set   changeSet
 	ids   *ids
+	after link // the changelog before this one
+	own   link
 }
 
 // Open opens the state of a job. Its folder is made when it is missing.
@@ -123,18 +153,33 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := durable.MakeDir(cfg.Files, path.Join(cfg.Dir, changelogDir)); err != nil {
 		return nil, fmt.Errorf("open the state: %w", err)
 	}
-	s := &Store{cfg: cfg, files: cfg.Files, dir: cfg.Dir, floor: math.MaxInt64, oldest: -1}
+	s := &Store{cfg: cfg, files: cfg.Files, dir: cfg.Dir, oldest: -1}
 	s.changed = sync.NewCond(&s.mu)
 	s.pins, s.open, s.empty = make(map[int64]int), make(map[closer]struct{}), make(map[retiredID]bool)
-	backend, err := cfg.Backend(ctx, s.backendConfig())
-	if err != nil {
+	if err := s.openFiles(); err != nil {
 		return nil, fmt.Errorf("open the state: %w", err)
 	}
-	if err := s.adopt(backend); err != nil {
-		return nil, errors.Join(err, backend.Close())
+	if err := s.openBackend(ctx); err != nil {
+		return nil, fmt.Errorf("open the state: %w", err)
 	}
 	s.work.Go(s.applyAll)
 	return s, nil
+}
+
+// openBackend opens the backend. A damaged one is given up, and nothing can be read until Rewind has built a new one.
+func (s *Store) openBackend(ctx context.Context) error {
+	backend, err := s.cfg.Backend(ctx, s.backendConfig())
+	if err == nil {
+		if err = s.adopt(backend); err == nil {
+			return nil
+		}
+		err = errors.Join(err, backend.Close())
+	}
+	if !errors.Is(err, ErrDamaged) {
+		return err
+	}
+	s.damaged = err
+	return s.adopt(noBackend{err})
 }
 
 func (s *Store) backendConfig() BackendConfig {
@@ -148,12 +193,17 @@ func (s *Store) backendConfig() BackendConfig {
 func (s *Store) adopt(backend Backend) error {
 	m, err := readMarker(backend, math.MaxInt64, s.cfg.Query)
 	if err != nil {
-		return fmt.Errorf("open the state: %w", err)
+		return err
+	}
+	if m.Base > max(backend.Oldest(), 0) {
+		if err := backend.Discard(m.Base); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.backend = backend
-	s.applied, s.last, s.ids = m.Batch, m.Batch, m.IDs
+	s.applied, s.last, s.ids, s.link = m.Batch, m.Batch, m.IDs, m.link()
 	s.waiting, s.pending, s.backlog = nil, nil, 0
 	s.bounds, s.caches = make(map[uint16]*times), nil
 	s.expiry = unknownTime
@@ -171,7 +221,7 @@ func readMarker(backend Backend, asOf int64, query string) (*meta, error) {
 		return nil, err
 	}
 	if mark.Batch < 0 {
-		return &meta{Version: metaVersion, Query: query, Batch: -1, IDs: &ids{Next: 1}}, nil
+		return &meta{Version: metaVersion, Query: query, Batch: -1, IDs: &ids{Next: 1}, After: noLink}, nil
 	}
 	m, err := decodeMeta(mark.Meta)
 	switch {
@@ -227,12 +277,12 @@ func (s *Store) ready() error {
 	if s.closed {
 		return ErrClosed
 	}
-	return s.failed
+	return errors.Join(s.failed, s.damaged)
 }
 
 // basisLocked is the state as of the newest sealed batch. It is pinned until release.
 func (s *Store) basisLocked() *basis {
-	b := &basis{backend: s.backend, asOf: s.applied, ids: s.ids}
+	b := &basis{backend: s.backend, asOf: s.applied, ids: s.ids, link: s.link}
 	for i := len(s.waiting) - 1; i >= 0; i-- {
 		b.pending = append(b.pending, s.waiting[i])
 	}
@@ -379,10 +429,11 @@ func (s *Store) Close() error {
 	s.changed.Broadcast()
 	s.mu.Unlock()
 	s.work.Wait()
+	err := s.snap.drop(s)
 	for _, c := range open {
 		c.Close()
 	}
-	if err := s.backend.Close(); err != nil {
+	if err := errors.Join(err, s.backend.Close()); err != nil {
 		return fmt.Errorf("close the state: %w", err)
 	}
 	return nil

@@ -664,6 +664,7 @@ func TestRetain(t *testing.T) {
 	fs := faulty.New()
 	cfg := config(fs.Process(), mem.New().Open)
 	cfg.Events.Point = g.pass
+	cfg.SnapshotBatches = -1
 	s := openWith(t, cfg)
 	t.Cleanup(func() { g.set(false) })
 	names := func() (out []string) {

@@ -40,6 +40,7 @@ type Txn struct {
 	held         int64 // memory of the overlays when they were summed up
 	hits, misses int64 // of the cache, when the batch is closed
 
+	attempt string // of the changelog that was written
 	summed  bool
 	summary Summary
 	set     changeSet
@@ -314,7 +315,9 @@ func (t *ids) noteExpiring(r *run) error {
 
 // meta is what the changelog and the backend's marker say.
 func (t *Txn) meta() *meta {
-	return &meta{Version: metaVersion, Query: t.query, Batch: t.info.Batch, IDs: t.ids}
+	return &meta{
+		Version: metaVersion, Query: t.query, Batch: t.info.Batch, IDs: t.ids, Digest: t.summary.Digest, After: t.basis.link,
+	}
 }
 
 // Close gives the memory of the overlays back. It may be called more than once, and after that of the store.

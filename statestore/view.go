@@ -31,7 +31,7 @@ func (s *Store) At(ctx context.Context, batch int64) (*View, error) {
 		v.Close()
 		return nil, fmt.Errorf("state as of batch %d: %w", batch, err)
 	}
-	v.basis.ids = m.IDs
+	v.basis.ids, v.basis.link = m.IDs, m.link()
 	return v, nil
 }
 
@@ -41,6 +41,8 @@ func (s *Store) at(batch int64) (*View, error) {
 	switch {
 	case s.closed:
 		return nil, ErrClosed
+	case s.damaged != nil:
+		return nil, s.damaged
 	case batch > s.last:
 		return nil, fmt.Errorf("%w (the newest is %d)", ErrFuture, s.last)
 	case batch < max(s.backend.Oldest(), -1):
@@ -53,7 +55,7 @@ func (s *Store) at(batch int64) (*View, error) {
 		}
 	}
 	if len(b.pending) > 0 {
-		b.ids = b.pending[0].ids
+		b.ids, b.link = b.pending[0].ids, b.pending[0].own
 	}
 	s.pins[b.asOf]++
 	v := &View{store: s, batch: batch, basis: b}

@@ -71,7 +71,8 @@ func (b *backend) open(ctx context.Context) error {
 }
 
 // clean removes everything that Badger would read and that is not needed: its logs, and what names keys of encryption,
-// which is not used.
+// which is not used; of a fresh folder, everything. The manifest goes before the tables, so that tables that are left by
+// a crash are found to be damaged.
 func (b *backend) clean() error {
 	listed, err := b.files.List(b.cfg.Dir)
 	if err != nil {
@@ -79,7 +80,7 @@ func (b *backend) clean() error {
 	}
 	for _, f := range listed {
 		_, isTable := tableID(f.Name)
-		if f.Dir || isTable || f.Name == manifestName || f.Name == lockName {
+		if f.Dir || f.Name == lockName || !b.cfg.Fresh && (isTable || f.Name == manifestName) {
 			continue
 		}
 		if err := b.files.Remove(path.Join(b.cfg.Dir, f.Name)); err != nil {

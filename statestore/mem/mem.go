@@ -56,6 +56,9 @@ func (d *Disk) Open(_ context.Context, cfg statestore.BackendConfig) (statestore
 	if d.open {
 		return nil, errors.New("open the state in memory: it is open already")
 	}
+	if cfg.Fresh {
+		d.versions, d.oldest, d.query = nil, -1, ""
+	}
 	if d.query != "" && d.query != cfg.Query {
 		return nil, fmt.Errorf("the state in memory belongs to query %s, not %s: %w", d.query, cfg.Query, statestore.ErrDamaged)
 	}
