@@ -34,14 +34,14 @@ var damages = []struct {
 // halfway is a checkpoint and a table in the middle of a run: a first run ended well, a second one was killed over a decided
 // batch, with changelogs that the store has not got yet.
 type halfway struct {
+	ledgerSpec
 	dir, file, kept string
-	entries         []ledgerEntry
 }
 
 func makeHalfway(t *testing.T) *halfway {
 	t.Helper()
-	h := &halfway{dir: t.TempDir(), kept: t.TempDir(), entries: someEntries(300)}
-	h.file = ledgerJob(t, h.dir, h.entries, 5, 20, "")
+	h := &halfway{dir: t.TempDir(), kept: t.TempDir(), ledgerSpec: ledgerSpec{entries: someEntries(300), files: 5, batch: 20, lateness: 3000}}
+	h.file = h.write(t, h.dir)
 	later := filepath.Join(t.TempDir(), "later")
 	for _, name := range []string{"003.jsonl", "004.jsonl"} {
 		if err := os.Rename(filepath.Join(h.dir, "in", name), later+name); err != nil {
@@ -159,6 +159,6 @@ func (h *halfway) damage(t *testing.T, name string, d int, rng *rand.Rand) (went
 			t.Fatalf("%s: with the file put back: %s", what, r.stderr)
 		}
 	}
-	ledgerCheck(t, h.dir, h.entries, func(batch, batches int) bool { return batch == batches-1 })
+	h.check(t, h.dir, func(batch, batches int) bool { return batch == batches-1 })
 	return r.code == 0
 }

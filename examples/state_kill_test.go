@@ -39,8 +39,8 @@ func someEntries(n int) []ledgerEntry {
 
 // ledgerKills kills one job of the ledger again and again.
 type ledgerKills struct {
-	entries []ledgerEntry
-	rng     *rand.Rand
+	ledgerSpec
+	rng *rand.Rand
 
 	killed, named, tables  int
 	views, lateN, timers   int
@@ -50,7 +50,7 @@ type ledgerKills struct {
 func (k *ledgerKills) setup(t *testing.T) (dir, file string) {
 	t.Helper()
 	dir = t.TempDir()
-	return dir, ledgerJob(t, dir, k.entries, 5, 20, "")
+	return dir, k.write(t, dir)
 }
 
 // TestStateKill kills the real program with SIGKILL while it runs a job with state: at every named point of a batch, of the
@@ -59,7 +59,7 @@ func (k *ledgerKills) setup(t *testing.T) (dir, file string) {
 func TestStateKill(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("random instants from seed %d", seed)
-	k := &ledgerKills{entries: someEntries(400), rng: rand.New(rand.NewPCG(seed, 1))}
+	k := &ledgerKills{ledgerSpec: ledgerSpec{entries: someEntries(400), files: 5, batch: 20, lateness: 3000}, rng: rand.New(rand.NewPCG(seed, 1))}
 	points := k.trace(t)
 	var plans [][]string // the points of each table; "" is a random instant
 	var often []string
@@ -104,7 +104,7 @@ func (k *ledgerKills) trace(t *testing.T) map[string]int {
 	if r := run(t, []string{"WASMILL_FAILPOINT_TRACE=" + name}, "run", file); r.code != 0 {
 		t.Fatal(r.stderr)
 	}
-	k.check(t, dir, func(int, int) bool { return true })
+	k.hold(t, dir, func(int, int) bool { return true })
 	points := map[string]int{}
 	for line := range strings.Lines(mustRead(t, name)) {
 		points[strings.TrimSuffix(line, "\n")]++
@@ -143,7 +143,7 @@ func (k *ledgerKills) table(t *testing.T, plan []string) {
 	}
 	mustRun(t, "run", file)
 	one := k.rng.IntN(30)
-	k.check(t, dir, func(batch, batches int) bool { return batch == one || batch == batches-1 })
+	k.hold(t, dir, func(batch, batches int) bool { return batch == one || batch == batches-1 })
 	if t.Failed() {
 		t.Fatalf("plan %q", plan)
 	}
@@ -151,9 +151,9 @@ func (k *ledgerKills) table(t *testing.T, plan []string) {
 	_ = os.RemoveAll(dir)
 }
 
-func (k *ledgerKills) check(t *testing.T, dir string, at func(batch, batches int) bool) {
+func (k *ledgerKills) hold(t *testing.T, dir string, at func(batch, batches int) bool) {
 	t.Helper()
-	o := ledgerCheck(t, dir, k.entries, func(batch, batches int) bool {
+	o := k.check(t, dir, func(batch, batches int) bool {
 		if at(batch, batches) {
 			k.views++
 			return true

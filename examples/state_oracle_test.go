@@ -28,11 +28,10 @@ type ledgerEntry struct {
 
 // What the ledger does with times, in milliseconds.
 const (
-	ledgerWindow   = 10_000
-	ledgerSeen     = 40
-	ledgerAlarm    = 25
-	ledgerLateness = 3000
-	ledgerLanes    = 4
+	ledgerWindow = 10_000
+	ledgerSeen   = 40
+	ledgerAlarm  = 25
+	ledgerLanes  = 4
 )
 
 // ledgerTimer is a timer of the ledger.
@@ -60,6 +59,7 @@ type ledgerOracle struct {
 	timers  map[ledgerTimer]bool
 
 	highest int64 // newest event time
+	newest  int64 // time of the last batch with entries
 	late    int64 // the watermark of the batch before
 	lateN   int   // entries that were late
 	fired   int
@@ -248,17 +248,23 @@ func ledgerRows(t *testing.T, dir string) map[int][]string {
 	return rows
 }
 
-// ledgerCheck holds a finished table against the oracle: every row of every batch, in order; the watermark of every plan;
+// check holds a finished table against the oracle: every row of every batch, in order; the watermark of every plan;
 // the state at the end of some batches and of the last one. It returns the oracle as of the end.
-func ledgerCheck(t *testing.T, dir string, entries []ledgerEntry, at func(batch, batches int) bool) *ledgerOracle {
+func (l *ledgerSpec) check(t *testing.T, dir string, at func(batch, batches int) bool) *ledgerOracle {
 	t.Helper()
 	plans, rows := checkpointPlans(t, dir), ledgerRows(t, dir)
-	o := newOracle(entries)
+	o := newOracle(l.entries)
 	next := 0
 	var before ledgerPlan
 	for _, p := range plans {
-		if want := max(0, o.highest-ledgerLateness); p.watermark != want || p.watermark < before.watermark || p.time < before.time {
-			t.Fatalf("%s: batch %d has the watermark %d and time %d, want %d; before it %d and %d", dir, p.batch, p.watermark, p.time, want, before.watermark, before.time)
+		// An idle source's watermark goes on with the clock, but no faster.
+		least := max(0, o.highest-l.lateness)
+		most := least
+		if l.idle != "" && least > 0 {
+			most += p.time - o.newest
+		}
+		if p.watermark < least || p.watermark > most || p.watermark < before.watermark || p.time < before.time {
+			t.Fatalf("%s: batch %d has the watermark %d and time %d, want %d to %d; before it %d and %d", dir, p.batch, p.watermark, p.time, least, most, before.watermark, before.time)
 		}
 		var numbers []int
 		for _, r := range rows[p.batch] {
@@ -271,6 +277,9 @@ func ledgerCheck(t *testing.T, dir string, entries []ledgerEntry, at func(batch,
 			}
 		}
 		slices.Sort(numbers)
+		if len(numbers) > 0 {
+			o.newest = p.time
+		}
 		for _, i := range numbers {
 			if i != next {
 				t.Fatalf("%s: batch %d has entry %d, the next is %d", dir, p.batch, i, next)
@@ -284,8 +293,8 @@ func ledgerCheck(t *testing.T, dir string, entries []ledgerEntry, at func(batch,
 			sameState(t, filepath.Join(dir, "job.yaml"), p, o)
 		}
 	}
-	if next != len(entries) || len(rows) != 0 {
-		t.Fatalf("%s: %d entries of %d, %d batches without a plan", dir, next, len(entries), len(rows))
+	if next != len(l.entries) || len(rows) != 0 {
+		t.Fatalf("%s: %d entries of %d, %d batches without a plan", dir, next, len(l.entries), len(rows))
 	}
 	return o
 }
@@ -320,9 +329,23 @@ func sameState(t *testing.T, file string, p ledgerPlan, o *ledgerOracle) {
 	}
 }
 
-// ledgerJob writes a job over entries in so many files; batches take at most so many of them.
-func ledgerJob(t *testing.T, dir string, entries []ledgerEntry, files, batch int, transform string) (file string) {
+// ledgerSpec is a job of the ledger. Zero values stand for what most tests want.
+type ledgerSpec struct {
+	entries      []ledgerEntry
+	files, batch int    // how many files, and entries of a batch
+	lateness     int64  // milliseconds
+	trigger      string // of the job
+	idle         string // more of eventTime
+	limits       string // more of the transform
+}
+
+// write writes the entries and the job.
+func (l *ledgerSpec) write(t *testing.T, dir string) (file string) {
 	t.Helper()
+	entries, files, trigger := l.entries, max(l.files, 1), l.trigger
+	if trigger == "" {
+		trigger = "{availableNow: true}"
+	}
 	if err := os.MkdirAll(filepath.Join(dir, "in"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -346,17 +369,17 @@ kind: Job
 metadata: {name: ledger}
 spec:
   checkpoint: ./checkpoint
-  trigger: {availableNow: true}
+  trigger: %s
   sources:
     - name: in
       files: {path: ./in, format: jsonl}
-      eventTime: {json: /t, unit: ms, lateness: %dms}
+      eventTime: {json: /t, unit: ms, lateness: %dms%s}
       batch: {maxRecords: %d}
   transforms:
     - {name: ledger, from: [{input: in, keyBy: {json: /k}}], module: %s%s}
   sinks:
     - {name: out, from: [ledger], files: {path: ./out, format: jsonl}}
-`, ledgerLateness, batch, module, transform)
+`, trigger, l.lateness, l.idle, l.batch, module, l.limits)
 	file = filepath.Join(dir, "job.yaml")
 	if err := os.WriteFile(file, []byte(job), 0o600); err != nil {
 		t.Fatal(err)
