@@ -119,4 +119,6 @@ type SourceOutcome struct {
 	// LastMS is the time of the last batch in which it gave a record, or of its first batch; 0 for a source without an event
 	// time.
 	LastMS int64 `json:"last,omitempty"`
+	// Parts are the latest event times, in milliseconds, of those parts of the source that lag behind.
+	Parts map[string]int64 `json:"parts,omitempty"`
 }

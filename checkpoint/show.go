@@ -38,6 +38,7 @@ type Summary struct {
 	Words        string              `json:"words"` // the standing in a sentence
 	WatermarkMS  int64               `json:"watermarkMs"`
 	Revision     string              `json:"revision,omitempty"`
+	StateBatch   *BatchID            `json:"stateBatch,omitempty"` // the newest batch that changed the state; nil: there is none
 	Sources      []SourceSummary     `json:"sources"`
 	Targets      []TargetSummary     `json:"targets"`
 	Batches      []BatchSummary      `json:"batches"` // the newest, oldest first
@@ -171,7 +172,7 @@ func (s *Summary) records(ctx context.Context, files durable.Files, dir string, 
 		s.Batches = append(s.Batches, b)
 	}
 	if last != nil {
-		s.Revision = last.Revision
+		s.Revision, s.StateBatch = last.Revision, last.StateLast
 		for i, src := range s.Sources {
 			s.Sources[i].WatermarkMS, s.Sources[i].Idle = last.Sources[src.Name].WatermarkMS, last.Sources[src.Name].Idle
 		}

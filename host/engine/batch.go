@@ -353,8 +353,10 @@ func (e *Engine) stats(b *batch) BatchStats {
 			Name: name, Start: b.prev.Position(name), End: b.plan.Position(name), Records: b.decision.Inputs[name].Records,
 			WatermarkMS: b.decision.Sources[name].WatermarkMS, Idle: b.decision.Sources[name].Idle,
 		}
-		if b.out != nil && b.out.newest[name] != noTime {
-			s.NewestMS = b.out.newest[name] / 1000
+		if b.out != nil {
+			for _, ms := range b.out.newest[name] {
+				s.NewestMS = max(s.NewestMS, ms)
+			}
 		}
 		st.Sources = append(st.Sources, s)
 	}

@@ -115,7 +115,7 @@ func (l *lane) send(x *sent, split string, r *abi.Record) (bool, error) {
 	}
 	x.count++
 	key, ok := x.key.keyOf(r)
-	l.saw(x.edge, r)
+	l.saw(x.edge, split, r)
 	if !ok {
 		return false, nil
 	}

@@ -15,7 +15,7 @@ type lane struct {
 	r      *runner
 	index  int
 	read   []abi.RecordDigest // by source, over what was read
-	newest []int64            // by source, the latest event time in microseconds, or noTime
+	newest []partTimes        // by source
 	passes []int              // by source, completed passes over it in this batch
 	reject []letters          // by source
 	stages []*stageLane
@@ -42,7 +42,7 @@ func newLane(r *runner, index int) (*lane, error) {
 	l := &lane{
 		r: r, index: index,
 		read:   make([]abi.RecordDigest, len(r.g.Sources)),
-		newest: make([]int64, len(r.g.Sources)),
+		newest: make([]partTimes, len(r.g.Sources)),
 		passes: make([]int, len(r.g.Sources)),
 		reject: make([]letters, len(r.g.Sources)),
 	}
@@ -116,7 +116,8 @@ func (l *lane) connect(s *sinkLane) {
 func (l *lane) reset() {
 	for i := range l.read {
 		l.read[i].Reset()
-		l.passes[i], l.newest[i] = 0, noTime
+		l.passes[i] = 0
+		l.newest[i].reset()
 		l.reject[i].reset()
 	}
 	for _, s := range l.stages {
@@ -202,7 +203,7 @@ func (l *lane) fillSink(ctx context.Context, b *batchRun, s *sinkLane) error {
 			if loc := s.locate[entry]; loc != nil {
 				setEventTime(r, loc.Locate(r.Value, s.fields), s.fields[0], l.r.g.Sources[edge.Source].EventTime.Unit)
 			}
-			l.saw(edge, r)
+			l.saw(edge, split, r)
 		}
 		misfit, err := l.append(s, r)
 		if misfit == nil {

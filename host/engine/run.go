@@ -35,10 +35,11 @@ type outcome struct {
 	sinks   [][]sink.Lane // by sink, in lane and entry order; only lanes with rows
 	stages  []StageStats  // in the order of the graph
 	stats   runStats
-	newest  map[string]int64 // by source, see lane
-	txn     *statestore.Txn  // the state's changes; nil without keyed stages
-	state   statestore.Summary
-	left    bool // more timers were due than one batch hands over
+	// newest are the latest event times in milliseconds, by source and the part of it that they were read from.
+	newest map[string]map[string]int64
+	txn    *statestore.Txn // the state's changes; nil without keyed stages
+	state  statestore.Summary
+	left   bool // more timers were due than one batch hands over
 	// spool is what goes to a spool file, in the order of sinks and lanes; it lies in the lanes' memory.
 	spool []checkpoint.Spooled
 }
@@ -222,15 +223,15 @@ func (r *runner) each(ctx context.Context, f func(context.Context, *lane) error)
 func (r *runner) collect(ctx context.Context, b *batchRun, txn *statestore.Txn) (*outcome, error) {
 	o := &outcome{
 		txn:     txn,
-		newest:  map[string]int64{},
+		newest:  map[string]map[string]int64{},
 		inputs:  map[string]checkpoint.Digest{},
 		outputs: map[string]checkpoint.Digest{},
 		sinks:   make([][]sink.Lane, len(r.g.Sinks)),
 	}
 	for i := range r.g.Sources {
-		newest := int64(noTime)
+		newest := map[string]int64{}
 		for _, l := range r.lanes {
-			newest = max(newest, l.newest[i])
+			l.newest[i].into(newest)
 		}
 		o.newest[r.g.Sources[i].Name] = newest
 		o.inputs[r.g.Sources[i].Name] = combine(len(r.lanes), func(l int) *abi.RecordDigest { return &r.lanes[l].read[i] })

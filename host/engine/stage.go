@@ -272,13 +272,13 @@ func (a *attempt) take(entry int, split string, r *abi.Record) error {
 	}
 	en := &a.s.entries[entry]
 	if lt, bad := a.s.excluded[index]; bad {
-		a.pass(en, entry, r)
+		a.pass(en, entry, split, r)
 		lt.origin = a.origin(entry, split, r)
 		return a.letter(lt, r)
 	}
 	size := r.Size(en.nfields)
 	if size > abi.MaxRecord {
-		a.pass(en, entry, r)
+		a.pass(en, entry, split, r)
 		return a.letter(letter{
 			code: CodeTooLarge, word: "too_large", stage: a.s.node.Name, module: a.s.node.Module,
 			reason: fmt.Sprintf("a record of %d bytes, the most is %d", size, abi.MaxRecord),
@@ -295,19 +295,19 @@ func (a *attempt) take(entry int, split string, r *abi.Record) error {
 	a.s.chunk.closed = alone
 	c.Index, c.Input, c.Port, c.Kind = index, uint16(entry), 0, abi.KindRecord
 	a.locate(en, c)
-	a.l.saw(a.s.node.Inputs[entry], c)
+	a.l.saw(a.s.node.Inputs[entry], split, c)
 	return nil
 }
 
 // pass takes note of the event time of a record that the guest does not get: the watermark does not hang on that.
-func (a *attempt) pass(en *stageEntry, entry int, r *abi.Record) {
+func (a *attempt) pass(en *stageEntry, entry int, split string, r *abi.Record) {
 	c := *r
 	if en.event != nil {
 		fields := a.s.glance[:en.located]
 		isJSON := c.Value != nil && en.locator.Locate(c.Value, fields)
 		setEventTime(&c, isJSON, fields[en.nfields], en.event.Unit)
 	}
-	a.l.saw(a.s.node.Inputs[entry], &c)
+	a.l.saw(a.s.node.Inputs[entry], split, &c)
 }
 
 // locate finds the declared fields and the event time in one scan of the value.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"math"
 
 	"github.com/wasmill/wasmill/abi"
@@ -27,16 +28,86 @@ func (s *SourceNode) located() *EventTime {
 	return s.EventTime
 }
 
-// saw takes note of the event time of a record that a source gave.
-func (l *lane) saw(e Edge, r *abi.Record) {
-	if e.Source >= 0 && r.Flags&abi.FlagEventTime != 0 {
-		l.newest[e.Source] = max(l.newest[e.Source], r.EventTime)
+// partTimes are the latest event times, in microseconds, of the parts of a source that a lane has read.
+type partTimes struct {
+	names []string
+	times []int64
+}
+
+func (p *partTimes) reset() { p.names, p.times = p.names[:0], p.times[:0] }
+
+// saw takes note of the event time of a record. Records of a part come one after the other.
+func (p *partTimes) saw(part string, us int64) {
+	if n := len(p.names); n > 0 && p.names[n-1] == part {
+		p.times[n-1] = max(p.times[n-1], us)
+		return
+	}
+	p.names, p.times = append(p.names, part), append(p.times, us)
+}
+
+// into adds the times to those of other lanes, in milliseconds.
+func (p *partTimes) into(all map[string]int64) {
+	for i, name := range p.names {
+		ms, seen := all[name]
+		if t := p.times[i] / 1000; !seen || t > ms {
+			all[name] = t
+		}
 	}
 }
 
-// after is what the decision of a batch keeps of a source: newest is the latest event time in the batch, in microseconds,
-// or noTime.
-func (s *SourceNode) after(before checkpoint.SourceOutcome, p *checkpoint.Plan, records, newest int64) checkpoint.SourceOutcome {
+// saw takes note of the event time of a record that a part of a source gave.
+func (l *lane) saw(e Edge, part string, r *abi.Record) {
+	if e.Source >= 0 && r.Flags&abi.FlagEventTime != 0 {
+		l.newest[e.Source].saw(part, r.EventTime)
+	}
+}
+
+// latest is how far a source has come after a batch in which its parts came to the event times seen, in milliseconds or
+// noTime, and the times of the parts that lag behind. A source with parts that go forward side by side has come as far as
+// the least of those that gave something or lag behind; while nothing is known of one that does, it stands still.
+func (s *SourceNode) latest(before checkpoint.SourceOutcome, at checkpoint.Position, seen map[string]int64) (int64, map[string]int64) {
+	p, ok := s.Source.(source.Partitioned)
+	if !ok {
+		most := int64(noTime)
+		for _, ms := range seen {
+			most = max(most, ms)
+		}
+		return most, nil
+	}
+	behind, known := p.Behind(at)
+	if !known {
+		all := maps.Clone(before.Parts)
+		if all == nil {
+			all = map[string]int64{}
+		}
+		maps.Copy(all, seen)
+		return noTime, all
+	}
+	least := int64(math.MaxInt64)
+	for _, ms := range seen {
+		least = min(least, ms)
+	}
+	parts := map[string]int64{}
+	for _, name := range behind {
+		ms, ok := seen[name]
+		if !ok {
+			ms, ok = before.Parts[name]
+		}
+		if !ok {
+			least = noTime
+			continue
+		}
+		parts[name] = ms
+		least = min(least, ms)
+	}
+	if least == math.MaxInt64 {
+		least = noTime
+	}
+	return least, parts
+}
+
+// after is what the decision of a batch keeps of a source. seen are the latest event times in the batch by part.
+func (s *SourceNode) after(before checkpoint.SourceOutcome, p *checkpoint.Plan, records int64, seen map[string]int64) checkpoint.SourceOutcome {
 	o := checkpoint.SourceOutcome{Records: records, WatermarkMS: before.WatermarkMS, LastMS: before.LastMS}
 	if s.EventTime == nil {
 		return o
@@ -44,8 +115,9 @@ func (s *SourceNode) after(before checkpoint.SourceOutcome, p *checkpoint.Plan, 
 	if records > 0 || o.LastMS == 0 {
 		o.LastMS = p.TimeMS
 	}
-	if newest != noTime {
-		o.WatermarkMS = max(o.WatermarkMS, newest/1000-s.EventTime.LatenessMS)
+	ms, parts := s.latest(before, p.Position(s.Name), seen)
+	if o.Parts = parts; ms != noTime {
+		o.WatermarkMS = max(o.WatermarkMS, ms-s.EventTime.LatenessMS)
 	}
 	if e, ok := s.Source.(source.Ender); ok && s.EventTime.Complete && e.Ended(p.Position(s.Name)) {
 		o.WatermarkMS = endOfTime

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -24,22 +25,26 @@ func TestSourceAfterABatch(t *testing.T) {
 		node            *SourceNode
 		before          outcome
 		at              string
-		records, newest int64
+		records, newest int64 // milliseconds
 		want            outcome
 	}{
 		"no event time":    {&SourceNode{Name: "in"}, outcome{}, "1", 3, noTime, outcome{Records: 3}},
-		"first records":    {timed(EventTime{LatenessMS: 2000}), outcome{}, "1", 3, 50_000_000, outcome{Records: 3, WatermarkMS: 48_000, LastMS: 100_000}},
+		"first records":    {timed(EventTime{LatenessMS: 2000}), outcome{}, "1", 3, 50_000, outcome{Records: 3, WatermarkMS: 48_000, LastMS: 100_000}},
 		"first, no record": {timed(EventTime{}), outcome{}, "1", 0, noTime, outcome{LastMS: 100_000}},
-		"never back":       {timed(EventTime{}), outcome{WatermarkMS: 60_000, LastMS: 90_000}, "1", 1, 50_000_000, outcome{Records: 1, WatermarkMS: 60_000, LastMS: 100_000}},
+		"never back":       {timed(EventTime{}), outcome{WatermarkMS: 60_000, LastMS: 90_000}, "1", 1, 50_000, outcome{Records: 1, WatermarkMS: 60_000, LastMS: 100_000}},
 		"records without":  {timed(EventTime{}), outcome{WatermarkMS: 60_000, LastMS: 90_000}, "1", 1, noTime, outcome{Records: 1, WatermarkMS: 60_000, LastMS: 100_000}},
 		"nothing came":     {timed(EventTime{IdleMS: 20_000}), outcome{WatermarkMS: 60_000, LastMS: 90_000}, "1", 0, noTime, outcome{WatermarkMS: 60_000, LastMS: 90_000}},
 		"too long nothing": {timed(EventTime{IdleMS: 5_000}), outcome{WatermarkMS: 60_000, LastMS: 90_000}, "1", 0, noTime, outcome{WatermarkMS: 60_000, LastMS: 90_000, Idle: true}},
-		"ended, but open":  {timed(EventTime{}), outcome{}, "9", 1, 50_000_000, outcome{Records: 1, WatermarkMS: 50_000, LastMS: 100_000}},
-		"complete":         {timed(EventTime{Complete: true}), outcome{}, "9", 1, 50_000_000, outcome{Records: 1, WatermarkMS: endOfTime, LastMS: 100_000}},
-		"not complete yet": {timed(EventTime{Complete: true}), outcome{}, "8", 1, 50_000_000, outcome{Records: 1, WatermarkMS: 50_000, LastMS: 100_000}},
+		"ended, but open":  {timed(EventTime{}), outcome{}, "9", 1, 50_000, outcome{Records: 1, WatermarkMS: 50_000, LastMS: 100_000}},
+		"complete":         {timed(EventTime{Complete: true}), outcome{}, "9", 1, 50_000, outcome{Records: 1, WatermarkMS: endOfTime, LastMS: 100_000}},
+		"not complete yet": {timed(EventTime{Complete: true}), outcome{}, "8", 1, 50_000, outcome{Records: 1, WatermarkMS: 50_000, LastMS: 100_000}},
 	} {
 		plan := &checkpoint.Plan{TimeMS: 100_000, Sources: []checkpoint.SourcePosition{{Name: "in", End: checkpoint.Position{Line: tc.at}}}}
-		if got := tc.node.after(tc.before, plan, tc.records, tc.newest); got != tc.want {
+		seen := map[string]int64{"a": tc.newest, "b": tc.newest - 1}
+		if tc.newest == noTime {
+			seen = nil
+		}
+		if got := tc.node.after(tc.before, plan, tc.records, seen); !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
 	}
@@ -72,6 +77,42 @@ func TestWatermarkOfAJob(t *testing.T) {
 		}}
 		if got := g.watermark(tc.sources, tc.now); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+// sideBySide is a source whose parts go forward side by side.
+type sideBySide struct {
+	source.Source
+	behind  []string
+	unknown bool
+}
+
+func (s sideBySide) Behind(checkpoint.Position) ([]string, bool) { return s.behind, !s.unknown }
+
+func TestPartsThatLagBehindHoldTheWatermark(t *testing.T) {
+	type times = map[string]int64
+	for name, tc := range map[string]struct {
+		source sideBySide
+		before times
+		seen   times
+		want   int64
+		parts  times
+	}{
+		"all gave":                {sideBySide{}, nil, times{"a": 90, "b": 80}, 80, times{}},
+		"none gave":               {sideBySide{}, nil, nil, noTime, times{}},
+		"one is caught up":        {sideBySide{behind: []string{"a"}}, nil, times{"a": 90}, 90, times{"a": 90}},
+		"one lags behind":         {sideBySide{behind: []string{"b"}}, times{"b": 40}, times{"a": 90}, 40, times{"b": 40}},
+		"it went on":              {sideBySide{behind: []string{"b"}}, times{"b": 40}, times{"a": 90, "b": 50}, 50, times{"b": 50}},
+		"it gave nothing yet":     {sideBySide{behind: []string{"b"}}, nil, times{"a": 90}, noTime, times{}},
+		"it is caught up now":     {sideBySide{}, times{"b": 40}, times{"a": 90}, 90, times{}},
+		"planned by another":      {sideBySide{unknown: true}, times{"b": 40}, times{"a": 90}, noTime, times{"a": 90, "b": 40}},
+		"planned by another, new": {sideBySide{unknown: true}, nil, nil, noTime, times{}},
+	} {
+		s := &SourceNode{Source: tc.source, EventTime: &EventTime{}}
+		got, parts := s.latest(checkpoint.SourceOutcome{Parts: tc.before}, checkpoint.Position{}, tc.seen)
+		if got != tc.want || len(parts) != len(tc.parts) || len(parts) > 0 && !reflect.DeepEqual(parts, tc.parts) {
+			t.Errorf("%s: %d %v, want %d %v", name, got, parts, tc.want, tc.parts)
 		}
 	}
 }

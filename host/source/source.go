@@ -72,6 +72,14 @@ type Ender interface {
 	Ended(at checkpoint.Position) bool
 }
 
+// Partitioned is a source whose parts go forward side by side, each in its own order of event time, as the partitions of topics
+// do. While one lags behind, what it still holds is not late because others are further.
+type Partitioned interface {
+	// Behind names the parts, as their splits are named, that held more than was planned up to a position. It is not known of
+	// a position that another process has planned.
+	Behind(at checkpoint.Position) (parts []string, known bool)
+}
+
 // ChangedError says that an input is no longer what the plan pinned: it shrank, vanished, grew inside the planned range
 // or was replaced.
 type ChangedError struct {

@@ -38,6 +38,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/kafkaconn"
 	"github.com/wasmill/wasmill/host/source"
 )
@@ -133,6 +134,10 @@ type Source struct {
 	floorsAt  time.Time
 	doubted   map[string]bool // topics whose settings were looked at
 	committed time.Time       // when offsets were last committed
+	plan      struct {        // the last one
+		at     checkpoint.Position
+		behind []string
+	}
 }
 
 // partition names one partition.

@@ -69,10 +69,31 @@ func (s *Source) planned(from checkpoint.Position, pos position, parts []ahead, 
 		lags = append(lags, Lag{Topic: a.topic, Partition: a.num, From: a.start, Offset: a.start + a.take, End: a.end.offset})
 	}
 	s.cfg.Lag(lags)
-	if !news {
-		return from, nil
+	at := from
+	if news {
+		var err error
+		if at, err = s.next(pos, parts); err != nil {
+			return checkpoint.Position{}, err
+		}
 	}
-	return s.next(pos, parts)
+	s.plan.at, s.plan.behind = at, behind(parts)
+	return at, nil
+}
+
+// behind names the partitions that hold more than a plan takes.
+func behind(parts []ahead) []string {
+	var names []string
+	for i := range parts {
+		if parts[i].take < parts[i].lag() {
+			names = append(names, parts[i].partition.String())
+		}
+	}
+	return names
+}
+
+// Behind implements source.Partitioned for the last plan.
+func (s *Source) Behind(at checkpoint.Position) (parts []string, known bool) {
+	return s.plan.behind, !at.IsZero() && s.plan.at == at
 }
 
 // pins reports whether the start that is configured moves with time.
