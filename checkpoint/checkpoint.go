@@ -48,9 +48,9 @@ type Plan struct {
 	Batch       BatchID
 	TimeMS      int64 // batch time, milliseconds since 1970
 	WatermarkMS int64 // 0 none yet
-	// LateMS is the watermark that decides in this batch what is late, where that is not the watermark of the plan before:
-	// timers that were due under it are still left. nil: it is.
-	LateMS  *int64
+	// Late are, by transform, the watermarks in milliseconds that decide in this batch what is late, where that is not the
+	// watermark of the plan before: a transform that they read still has timers that were due under it.
+	Late    map[string]int64
 	Conf    map[string]string // further keys of conf; the package adds its own and Spark's
 	Sources []SourcePosition  // by source number
 }
@@ -78,7 +78,7 @@ type Decision struct {
 	Inputs          map[string]Digest        // by source
 	Outputs         map[string]Digest        // by sink
 	State           string                   // digest of what the batch changed of the state, "" when it changed nothing
-	TimersLeft      bool                     // more timers were due than one batch hands over
+	TimersLeft      []string                 // transforms that more timers were due for than one batch hands over
 	StateLast       *BatchID                 // the newest batch, this one included, that changed the state; nil none
 	Targets         map[string]TargetOutcome // by target id
 	Sources         map[string]SourceOutcome // by source name

@@ -27,7 +27,7 @@ const (
 	confSource  = "wasmill.source."              // + name: what the source's line cannot hold
 	confVersion = "wasmill.version"
 	confCheck   = "wasmill.check" // CRC-32C of the record with this value as zeros, 8 hex digits
-	confLate    = "wasmill.late"  // what decides what is late, in ms, where that is not the watermark before
+	confLate    = "wasmill.late"  // by transform, in ms: what decides what is late, where that is not the watermark before
 	confFork    = "wasmill.fork"  // where a forked checkpoint came from
 
 	shufflePartitions = "64" // key groups
@@ -58,7 +58,7 @@ type outcomeWire struct {
 	Inputs    map[string]Digest        `json:"inputs,omitempty"`
 	Outputs   map[string]Digest        `json:"outputs,omitempty"`
 	State     string                   `json:"state,omitempty"`
-	Left      bool                     `json:"timersLeft,omitempty"`
+	Left      []string                 `json:"timersLeft,omitempty"`
 	StateLast *BatchID                 `json:"stateLast,omitempty"` // nil: no batch has changed the state
 	Targets   map[string]TargetOutcome `json:"targets,omitempty"`
 	Sources   map[string]SourceOutcome `json:"sources,omitempty"`
@@ -86,8 +86,12 @@ func encodePlan(p *Plan) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.LateMS != nil {
-		conf[confLate] = strconv.FormatInt(*p.LateMS, 10)
+	if len(p.Late) > 0 {
+		late, err := marshal(p.Late)
+		if err != nil {
+			return nil, err
+		}
+		conf[confLate] = string(late)
 	}
 	conf[confShuffle] = shufflePartitions
 	conf[confVersion] = strconv.Itoa(formatVersion)
@@ -217,8 +221,10 @@ func decodePlan(id BatchID, record []byte) (p *Plan, foreign bool, err error) {
 		return nil, false, err
 	}
 	p = &Plan{Batch: id, TimeMS: wire.TimestampMS, WatermarkMS: wire.WatermarkMS, Conf: make(map[string]string)}
-	if p.LateMS, err = lateMS(wire.Conf); err != nil {
-		return nil, false, err
+	if text, held := wire.Conf[confLate]; held {
+		if err := json.Unmarshal([]byte(text), &p.Late); err != nil {
+			return nil, false, fmt.Errorf("conf %s: %w", confLate, err)
+		}
 	}
 	for i, line := range offsets {
 		end, err := position(line, wire.Conf[confSource+names[i]])
@@ -251,19 +257,6 @@ func ownKey(k string) bool {
 		return true
 	}
 	return strings.HasPrefix(k, confSource)
-}
-
-// lateMS reads the watermark that decides what is late, nil when there is none.
-func lateMS(conf map[string]string) (*int64, error) {
-	text, held := conf[confLate]
-	if !held {
-		return nil, nil
-	}
-	ms, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("conf %s: %w", confLate, err)
-	}
-	return &ms, nil
 }
 
 // splitRecord checks the version line and returns all lines, at least two. One LF at the end is accepted, as Spark does.

@@ -115,7 +115,11 @@ func compareDue(a, b dueTimer) int {
 // about what is due. The timer is valid during the call.
 func (l *Lane) Due(most int, visit func(t *Timer) error) (more bool, err error) {
 	for d := range domains {
-		at, ok := limit(d, l.txn.info.WatermarkMS, l.txn.info.TimeMS)
+		watermark := l.txn.info.WatermarkMS
+		if l.held != nil {
+			watermark = *l.held
+		}
+		at, ok := limit(d, watermark, l.txn.info.TimeMS)
 		if !ok || !l.mayBeDue(d, at) {
 			continue
 		}

@@ -19,6 +19,7 @@ type Lane struct {
 	scans    [2]*scan // through the backend, upwards and downwards
 	short    [2]*scan // over a list
 	timers   *timerBounds
+	held     *int64 // up to which event-time timers are due, where that is not the batch's watermark
 	passed   uint64
 	hits     int64 // reads that the cache could answer, and those it could not
 	misses   int64
@@ -178,6 +179,10 @@ func (l *Lane) Reset() {
 	l.passed = 0
 	l.timers.reset(l.from, l.to)
 }
+
+// HoldWatermark lets event-time timers of this lane be due up to a time in milliseconds, instead of the batch's watermark,
+// until another call; Reset does not change it.
+func (l *Lane) HoldWatermark(ms int64) { l.held = &ms }
 
 // Held is the memory of the lane's overlay in bytes.
 func (l *Lane) Held() int64 {

@@ -105,11 +105,8 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 	}
 	if e.last != nil {
 		p.WatermarkMS = max(p.WatermarkMS, e.last.NextWatermarkMS, e.cfg.Graph.watermark(e.last.Sources, p.TimeMS))
-		if e.last.TimersLeft {
-			late := e.late
-			p.LateMS = &late
-		}
 	}
+	e.holdLate(p)
 	ends, news, err := e.ask(ctx)
 	if err != nil {
 		return err
@@ -318,7 +315,7 @@ func (e *Engine) sealBatch(ctx context.Context, b *batch) error {
 	if err := e.sealState(ctx, b); err != nil {
 		return err
 	}
-	e.plan, e.last, e.late = b.plan, b.decision, lateOf(b.plan, b.prev)
+	e.before, e.plan, e.last = b.prev, b.plan, b.decision
 	for i := range e.cfg.Graph.Sources {
 		s := &e.cfg.Graph.Sources[i]
 		e.cfg.Events.warning("release source "+s.Name, s.Source.Release(ctx, b.plan.Position(s.Name)))

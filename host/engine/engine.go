@@ -99,8 +99,8 @@ type Engine struct {
 	// are asked under the batch's own context.
 	asking context.Context
 	plan   *checkpoint.Plan     // of the last batch, nil before the first
+	before *checkpoint.Plan     // of the batch before that
 	last   *checkpoint.Decision // of the last sealed batch, nil before the first
-	late   int64                // what decided in the last batch what was late, see lateOf
 	marks  map[string]checkpoint.PublishedMark
 	noted  time.Time                 // when marks were written down
 	view   *statestore.View          // of the state before a batch that runs again though it is part of it; nil when none does

@@ -153,7 +153,7 @@ func (e *Engine) settle(ctx context.Context, b *batch, pubs map[string]sink.Publ
 		if err := e.sealState(ctx, b); err != nil {
 			return err
 		}
-		e.plan, e.last, e.late = b.plan, b.decision, lateOf(b.plan, b.prev)
+		e.before, e.plan, e.last = b.prev, b.plan, b.decision
 		e.cfg.Events.warning("remove what was spooled", e.cfg.Log.DropSpool(ctx, b.plan.Batch))
 		e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Rung: "done", Detail: "published everywhere"})
 		return nil

@@ -39,7 +39,7 @@ type outcome struct {
 	newest map[string]map[string]int64
 	txn    *statestore.Txn // the state's changes; nil without keyed stages
 	state  statestore.Summary
-	left   bool // more timers were due than one batch hands over
+	left   []string // stages that more timers were due for than one batch hands over
 	// spool is what goes to a spool file, in the order of sinks and lanes; it lies in the lanes' memory.
 	spool []checkpoint.Spooled
 }
@@ -251,10 +251,13 @@ func (r *runner) collect(ctx context.Context, b *batchRun, txn *statestore.Txn) 
 		o.stats.add(l.stats)
 	}
 	for i := range r.g.Stages {
-		st := StageStats{Name: r.g.Stages[i].Name}
+		st, left := StageStats{Name: r.g.Stages[i].Name}, false
 		for _, l := range r.lanes {
 			st.add(&l.stages[i].stats)
-			o.left = o.left || l.stages[i].left
+			left = left || l.stages[i].left
+		}
+		if left {
+			o.left = append(o.left, st.Name)
 		}
 		o.stages = append(o.stages, st)
 	}

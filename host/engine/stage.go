@@ -17,6 +17,7 @@ type stageLane struct {
 	sent    []*sent    // by `from` entry, what this lane has sent to all lanes; none of a stage without keys
 	state   *laneState // of the batch that runs; nil in a stage without keys
 	left    bool       // more timers were due than it was given
+	held    bool       // time stands still for it, see lane.hold
 	ports   []portOut
 	chunk   chunk
 	glance  []abi.Field // room for the fields of a record that no guest gets
@@ -84,7 +85,7 @@ func (s *stageLane) begin() {
 	for _, x := range s.sent {
 		x.reset()
 	}
-	s.excluded, s.alone, s.stats, s.left = nil, nil, StageStats{}, false
+	s.excluded, s.alone, s.stats, s.left, s.held = nil, nil, StageStats{}, false, false
 	s.chunk.records = abi.MaxChunkRecords
 }
 
@@ -111,6 +112,9 @@ func (s *stageLane) reset() {
 // runStage runs one stage in this lane, and starts the whole lane again without a record that the guest cannot take,
 // until it gets through: a half-run lane may hold good records in guest memory.
 func (l *lane) runStage(ctx context.Context, b *batchRun, s *stageLane) error {
+	if l.hold(s); s.held && s.state != nil {
+		s.state.lane.HoldWatermark(lateOf(s.node.Name, b.plan, b.prev))
+	}
 	for {
 		failed, err := l.attempt(ctx, b, s, noProbe)
 		if err != nil {
@@ -373,7 +377,10 @@ func (a *attempt) call(flags uint16, recs []abi.Record, nfields int) error {
 		Seed: abi.Seed(a.b.query, uint64(plan.Batch), a.s.node.Name, uint32(a.l.index)),
 		Lane: uint32(a.l.index), Chunk: a.chunks, Fuel: a.s.node.Fuel.Call + n*a.s.node.Fuel.Record,
 	}
-	h.LateWatermark = lateOf(plan, a.b.prev) * 1000
+	h.LateWatermark = lateOf(a.s.node.Name, plan, a.b.prev) * 1000
+	if a.s.held {
+		h.Watermark = h.LateWatermark
+	}
 	a.chunks++
 	err := a.inst.Call(a.ctx, sandbox.Call{Header: h, Records: recs, NFields: nfields}, a.emit)
 	return a.classify(err, recs)

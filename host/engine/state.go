@@ -234,6 +234,9 @@ func (s *laneState) reset() {
 	s.held = 0
 }
 
+// Passed is how many entries that this batch has removed scans of the lane have walked over.
+func (s *laneState) Passed() uint64 { return s.lane.Passed() }
+
 func entryOf(op *abi.StateOp) statestore.Entry {
 	return statestore.Entry{Group: uint8(abi.KeyGroup(op.Key)), Table: op.Table, Key: op.Key, Sub: op.Sub}
 }

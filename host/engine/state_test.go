@@ -33,7 +33,7 @@ func keyedWorld(t *testing.T) *world {
 // keyedGraph is the graph of a keyed world.
 func (w *world) keyedGraph(p *sim.Process, target func(string) sink.Target) *engine.Graph {
 	main, side := target("main"), target("side")
-	return &engine.Graph{
+	g := &engine.Graph{
 		Lanes: w.lanes,
 		Sources: []engine.SourceNode{{
 			Name: "in", Source: &sim.Source{Proc: p, In: &w.in, SplitSize: 3, Step: w.step}, Limit: source.Limit{Records: w.batch},
@@ -56,6 +56,14 @@ func (w *world) keyedGraph(p *sim.Process, target func(string) sink.Target) *eng
 			{Name: "dead", Target: target("dead")},
 		},
 	}
+	if w.behind {
+		g.Stages = append(g.Stages, engine.StageNode{
+			Name: "behind", Module: "k", Inputs: []engine.Edge{keyed(engine.FromPort(1, 1))},
+			Program: &sim.Program{Proc: p, Outputs: []string{"marks"}, NewGuest: sim.Marks},
+		})
+		g.Sinks = append(g.Sinks, engine.SinkNode{Name: "marks", Target: main, Inputs: []engine.Edge{engine.FromPort(2, 0)}})
+	}
+	return g
 }
 
 func keyed(e engine.Edge) engine.Edge {
@@ -451,34 +459,49 @@ func (w *world) wantOn(target, sinkName string, want ...string) {
 	}
 }
 
-// TestTimersThatAreLeft fires more timers at one instant than one batch hands over: the others come in the batches after it,
-// which do not take for late what the timers may still give.
+// TestTimersThatAreLeft fires more timers at one instant than one batch hands over. The others come in the batches after it,
+// and time stands still meanwhile for the transform behind: it takes nothing for late that the timers still give.
 func TestTimersThatAreLeft(t *testing.T) {
 	const each = 9_001
 	w := keyedWorld(t)
-	w.lanes, w.batch = 1, 100
+	w.lanes, w.batch, w.behind = 2, 100, true
 	w.tally = func(l sandbox.Lane) sim.Guest { return sim.Swarm(l, each) }
-	fired, late := []int64{}, []int64{}
+	var fired []int64
 	w.events = &engine.Events{Batch: func(s engine.BatchStats) {
 		if n := s.Stages[1].Timers; n > 0 {
 			fired = append(fired, n)
 		}
 	}}
-	w.in.Append(numbered("v", 10)...)
+	values := make([]string, 10)
+	for i := range values {
+		values[i] = fmt.Sprintf("v%d1", i) // one key, so one lane
+	}
+	w.in.Append(values...)
 	w.mustRun()
 	if want := []int64{20_000, 20_000, 20_000, 20_000, 10*each - 80_000}; !slices.Equal(fired, want) {
 		t.Errorf("timers fired by batch: %v, want %v", fired, want)
 	}
-	values := w.stores["main"].Values("windows")
-	if slices.Sort(values); len(values) != 10*each || len(slices.Compact(values)) != 10*each {
-		t.Errorf("%d timers fired, %d of them different, want %d", len(values), len(slices.Compact(values)), 10*each)
+	got := w.stores["main"].Values("windows")
+	if slices.Sort(got); len(got) != 10*each || len(slices.Compact(got)) != each {
+		t.Errorf("%d timers fired, %d of them different, want %d", len(got), len(slices.Compact(got)), 10*each)
+	}
+	last := int64(sim.Epoch + 9_000)
+	var marks, late []string
+	for _, v := range w.stores["main"].Values("marks") {
+		mark, lateMark, _ := strings.Cut(v, " ")
+		marks, late = append(marks, mark), append(late, lateMark)
+	}
+	now := strconv.FormatInt(last, 10)
+	if want := []string{"0", "0", "0", "0", now}; !slices.Equal(slices.Compact(marks), slices.Compact(slices.Clone(want))) || len(marks) < 5 {
+		t.Errorf("watermarks of the transform behind: %v, want %v", marks, want)
+	}
+	if len(slices.Compact(late)) != 1 || late[0] != "0" {
+		t.Errorf("what is late for the transform behind: %v, want only 0", late)
 	}
 	for _, p := range w.plans() {
-		if p.LateMS != nil {
-			late = append(late, *p.LateMS)
+		if _, held := p.Late["tally"]; held {
+			t.Errorf("batch %d: time stands still for the transform that has the timers", p.Batch)
 		}
 	}
-	if want := []int64{0, 0, 0, 0}; !slices.Equal(late, want) {
-		t.Errorf("what decided what is late, while timers were left: %v, want %v", late, want)
-	}
+	w.replayAll()
 }

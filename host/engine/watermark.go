@@ -3,6 +3,7 @@ package engine
 import (
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
@@ -126,16 +127,70 @@ func (s *SourceNode) after(before checkpoint.SourceOutcome, p *checkpoint.Plan, 
 	return o
 }
 
-// lateOf is the watermark that decides in a batch what is late, in milliseconds: that of the batch before. While timers that
-// were due are still left it stays where it was: what they give would otherwise be late for the stages behind.
-func lateOf(p, prev *checkpoint.Plan) int64 {
-	switch {
-	case p.LateMS != nil:
-		return *p.LateMS
-	case prev != nil:
+// A stage that has more timers due than one batch hands over fires the others in the batches after it. Until then time
+// stands still for the stages behind it: their watermark in that batch is what decides what is late, their timers are not
+// due, and what decides what is late in the next batch is the same again. Else they would take for late, or close before,
+// what the timers still give.
+
+// lateOf is the watermark that decides in a batch what is late for a stage, in milliseconds: that which the stage had in
+// the batch before.
+func lateOf(stage string, p, prev *checkpoint.Plan) int64 {
+	if ms, held := p.Late[stage]; held {
+		return ms
+	}
+	if prev != nil {
 		return prev.WatermarkMS
 	}
 	return 0
+}
+
+// held tells by stage whether time stands still for it when timers are left of the named ones.
+func (g *Graph) held(left []string) []bool {
+	out := make([]bool, len(g.Stages))
+	for i := range g.Stages {
+		for _, e := range g.Stages[i].Inputs {
+			if e.Stage >= 0 && (out[e.Stage] || slices.Contains(left, g.Stages[e.Stage].Name)) {
+				out[i] = true
+			}
+		}
+	}
+	return out
+}
+
+// holdLate keeps what is late where it was for the stages behind those that have timers left of the last batch.
+func (e *Engine) holdLate(p *checkpoint.Plan) {
+	if e.last == nil || len(e.last.TimersLeft) == 0 {
+		return
+	}
+	for i, held := range e.cfg.Graph.held(e.last.TimersLeft) {
+		if !held {
+			continue
+		}
+		if p.Late == nil {
+			p.Late = map[string]int64{}
+		}
+		name := e.cfg.Graph.Stages[i].Name
+		p.Late[name] = lateOf(name, e.plan, e.before)
+	}
+}
+
+// hold lets time stand still for a stage in this lane if a stage before it has timers left: in any lane for a stage that
+// reads from all of them, which have run by then.
+func (l *lane) hold(s *stageLane) {
+	lanes := l.r.lanes
+	if !s.node.Keyed() {
+		lanes = lanes[l.index : l.index+1]
+	}
+	s.held = false
+	for _, e := range s.node.Inputs {
+		if e.Stage < 0 {
+			continue
+		}
+		for _, from := range lanes {
+			up := from.stages[e.Stage]
+			s.held = s.held || up.held || up.left
+		}
+	}
 }
 
 // idle is how many milliseconds past its limit a source has been without a record at that time; 0 when it is not idle.

@@ -148,3 +148,14 @@ func Swarm(l sandbox.Lane, n int) Guest {
 		return nil
 	}
 }
+
+// Marks is a guest that emits "<watermark> <late watermark>", in milliseconds, once in each lane that has something.
+func Marks(sandbox.Lane) Guest {
+	return func(c sandbox.Call, emit sandbox.Emit) error {
+		if c.Header.Flags&abi.FlagLast == 0 {
+			return nil
+		}
+		text := fmt.Appendf(nil, "%d %d", c.Header.Watermark/1000, c.Header.LateWatermark/1000)
+		return emit(&abi.Record{Value: text, Index: abi.NoIndex})
+	}
+}
