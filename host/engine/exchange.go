@@ -73,6 +73,7 @@ type keyer struct {
 	locator *abi.Locator // nil when there is nothing to find in values
 	fields  []abi.Field
 	event   *EventTime // nil: records have a time of their own, or none
+	notJSON bool       // of the last record, where there is a locator
 	buf     []byte
 }
 
@@ -81,6 +82,7 @@ func (k *keyer) keyOf(r *abi.Record) (key []byte, ok bool) {
 	isJSON := false
 	if k.locator != nil {
 		isJSON = r.Value != nil && k.locator.Locate(r.Value, k.fields)
+		k.notJSON = !isJSON
 		if k.event != nil {
 			setEventTime(r, isJSON, k.fields[len(k.fields)-1], k.event.Unit)
 		}
@@ -119,6 +121,7 @@ func (l *lane) send(x *sent, split string, r *abi.Record) (bool, error) {
 	if !ok {
 		return false, nil
 	}
+	at.notJSON = x.key.notJSON
 	own := r.Key
 	r.Key = key
 	x.to[abi.LaneOfGroup(abi.KeyGroup(key), len(x.to))].add(at, r)
@@ -163,6 +166,9 @@ func (l *lane) feedKeyed(s *stageLane, take taker) error {
 			x := from.stages[s.index].sent[entry]
 			err := x.to[l.index].each(func(at place, r *abi.Record) error {
 				r.Offset, r.Partition = at.offset, at.partition
+				if at.notJSON {
+					r.Flags |= abi.FlagNotJSON
+				}
 				if e.Source >= 0 {
 					return take(entry, x.splits[at.split], r)
 				}
@@ -190,9 +196,14 @@ type place struct {
 	offset    int64
 	partition int32
 	split     uint32
+	notJSON   bool // known where the key or the time were looked for in the value
 }
 
-const placeSize = 16
+// A place takes 16 bytes of a tape: offset, partition, split, and in its highest bit notJSON.
+const (
+	placeSize    = 16
+	placeNotJSON = 1 << 31
+)
 
 // parcels is a tape of records that know where they came from.
 type parcels struct {
@@ -217,7 +228,11 @@ func (p *parcels) add(at place, r *abi.Record) {
 	b := p.tape.room(placeSize + tapeSize(r))
 	b = le.AppendUint64(b, uint64(at.offset))
 	b = le.AppendUint32(b, uint32(at.partition))
-	b = le.AppendUint32(b, at.split)
+	split := at.split
+	if at.notJSON {
+		split |= placeNotJSON
+	}
+	b = le.AppendUint32(b, split)
 	p.tape.blocks[p.tape.block] = appendTape(b, r)
 	p.tape.count++
 }
@@ -229,7 +244,10 @@ func (p *parcels) each(f func(at place, r *abi.Record) error) error {
 	le := binary.LittleEndian
 	for _, b := range p.tape.blocks {
 		for len(b) > 0 {
-			at := place{offset: int64(le.Uint64(b)), partition: int32(le.Uint32(b[8:])), split: le.Uint32(b[12:])}
+			split := le.Uint32(b[12:])
+			at := place{
+				offset: int64(le.Uint64(b)), partition: int32(le.Uint32(b[8:])), split: split &^ placeNotJSON, notJSON: split&placeNotJSON != 0,
+			}
 			b, headers = readTape(b[placeSize:], &r, headers[:0])
 			if err := f(at, &r); err != nil {
 				return err

@@ -66,7 +66,7 @@ func TestParcelsComeBack(t *testing.T) {
 			p.reset()
 			var want []string
 			for range rapid.IntRange(0, 60).Draw(t, "records") {
-				at := place{rapid.Int64().Draw(t, "offset"), rapid.Int32().Draw(t, "partition"), rapid.Uint32().Draw(t, "split")}
+				at := place{rapid.Int64().Draw(t, "offset"), rapid.Int32().Draw(t, "partition"), rapid.Uint32Range(0, placeNotJSON-1).Draw(t, "split"), rapid.Bool().Draw(t, "notJSON")}
 				r := abi.Record{Key: []byte(strings.Repeat("k", rapid.IntRange(0, 40).Draw(t, "key")))}
 				if rapid.Bool().Draw(t, "valued") {
 					r.Value = bytes.Repeat([]byte("v"), rapid.SampledFrom([]int{0, 1, 300, 5000, 300_000}).Draw(t, "value"))

@@ -35,7 +35,8 @@ type stageEntry struct {
 	locator *abi.Locator
 	nfields int // that the guest declared; the event time's may follow
 	event   *EventTime
-	located int // fields that the locator fills
+	located int  // fields that the locator fills
+	scanned bool // nothing is to be located, and the exchange has seen whether the value is JSON
 }
 
 // portOut is where a port's records go.
@@ -60,6 +61,7 @@ func newStageLane(g *Graph, i int) (*stageLane, error) {
 				return nil, err
 			}
 			s.sent = append(s.sent, x) // it finds event times on the way
+			en.scanned = x.key.locator != nil && len(pointers) == 0
 		} else if e.Source >= 0 && g.Sources[e.Source].located() != nil {
 			en.event = g.Sources[e.Source].EventTime
 			pointers = append(pointers, en.event.Pointer)
@@ -317,6 +319,9 @@ func (a *attempt) pass(en *stageEntry, entry int, split string, r *abi.Record) {
 // locate finds the declared fields and the event time in one scan of the value.
 func (a *attempt) locate(en *stageEntry, c *abi.Record) {
 	c.Fields = a.s.chunk.slot()[:en.located]
+	if en.scanned {
+		return
+	}
 	isJSON := c.Value != nil && en.locator.Locate(c.Value, c.Fields)
 	if !isJSON {
 		clear(c.Fields)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/engine"
@@ -55,6 +56,9 @@ func (w *world) keyedGraph(p *sim.Process, target func(string) sink.Target) *eng
 			{Name: "late", Target: side, Inputs: []engine.Edge{engine.FromPort(1, 2)}},
 			{Name: "dead", Target: target("dead")},
 		},
+	}
+	if w.direct {
+		g.Stages[1].Inputs = []engine.Edge{keyed(engine.FromSource(0))}
 	}
 	if w.behind {
 		g.Stages = append(g.Stages, engine.StageNode{
@@ -504,4 +508,30 @@ func TestTimersThatAreLeft(t *testing.T) {
 		}
 	}
 	w.replayAll()
+}
+
+// TestKeyedStageIsToldWhatIsNoJSON: the exchange has looked at the value, and the guest must hear of it.
+func TestKeyedStageIsToldWhatIsNoJSON(t *testing.T) {
+	w := keyedWorld(t)
+	w.lanes = 2
+	w.eventTime = engine.EventTime{Pointer: "/t", Unit: abi.Milliseconds}
+	seen := map[string]uint8{}
+	w.tally = func(sandbox.Lane) sim.Guest {
+		return func(c sandbox.Call, _ sandbox.Emit) error {
+			for i := range c.Records {
+				r := &c.Records[i]
+				seen[string(r.Value)] = r.Flags
+			}
+			return nil
+		}
+	}
+	w.tallies, w.direct = 1, true
+	w.in.Append(`{"t":1}`, `{"t":}`, `"x"`, `{"t":2} `, `nope`)
+	w.mustRun()
+	want := map[string]uint8{
+		`{"t":1}`: abi.FlagEventTime, `{"t":}`: abi.FlagNotJSON, `"x"`: 0, `{"t":2} `: abi.FlagEventTime, `nope`: abi.FlagNotJSON,
+	}
+	if !maps.Equal(seen, want) {
+		t.Errorf("flags by value: %v, want %v", seen, want)
+	}
 }

@@ -66,6 +66,7 @@ type world struct {
 	eventTime engine.EventTime
 	tallies   int // how many inputs "tally" has
 	tally     func(sandbox.Lane) sim.Guest
+	direct    bool // "tally" reads the source alone
 	behind    bool // a keyed transform reads the windows of "tally" and puts out its watermarks
 }
 
