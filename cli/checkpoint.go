@@ -131,6 +131,9 @@ func summaryPage(dir string, s *checkpoint.Summary) *page {
 	if s.Revision != "" {
 		p.row("revision", s.Revision)
 	}
+	if s.StateBatch != nil {
+		p.row("state", fmt.Sprintf("last changed in batch %d: `wasmill state ls` looks into it", *s.StateBatch))
+	}
 	if len(s.Sources) > 0 {
 		p.line("")
 		p.row("SOURCE", "NAME", "STANDS AT")
