@@ -61,6 +61,8 @@ type stateMetrics struct {
 	apply   prometheus.Histogram
 	entries prometheus.Counter
 	bytes   prometheus.Counter
+	snaps   prometheus.Counter
+	size    prometheus.Gauge
 	updated *prometheus.CounterVec
 	removed *prometheus.CounterVec
 	timers  *prometheus.CounterVec
@@ -90,6 +92,8 @@ func newStateMetrics(w *stateWatch, labels prometheus.Labels) *stateMetrics {
 		}),
 		entries: prometheus.NewCounter(prometheus.CounterOpts(opts("changelog_entries_total", "Entries of changelogs that were applied."))),
 		bytes:   prometheus.NewCounter(prometheus.CounterOpts(opts("changelog_bytes_total", "Bytes of changelogs that were applied, before compression."))),
+		snaps:   prometheus.NewCounter(prometheus.CounterOpts(opts("snapshots_total", "Snapshots written, which the store can be built anew from."))),
+		size:    prometheus.NewGauge(prometheus.GaugeOpts(opts("snapshot_bytes", "Bytes of the last snapshot, before compression."))),
 		updated: counters("updated_entries_total", "Entries of tables that sealed batches have put."),
 		removed: counters("removed_entries_total", "Entries of tables that sealed batches have removed."),
 		timers:  counters("fired_timers_total", "Timers that have fired in sealed batches."),
@@ -120,10 +124,15 @@ func newStateMetrics(w *stateWatch, labels prometheus.Labels) *stateMetrics {
 }
 
 func (m *stateMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.apply, m.entries, m.bytes, m.updated, m.removed, m.timers, m.overlay, m}
+	return []prometheus.Collector{m.apply, m.entries, m.bytes, m.snaps, m.size, m.updated, m.removed, m.timers, m.overlay, m}
 }
 
-// events is what the store tells the metrics.
+func (m *stateMetrics) snapshot(_, _, bytes int64) {
+	m.snaps.Inc()
+	m.size.Set(float64(bytes))
+}
+
+// applied takes what applying the changes of a batch was.
 func (m *stateMetrics) applied(_, entries, bytes int64, took time.Duration) {
 	m.apply.Observe(took.Seconds())
 	m.entries.Add(float64(entries))

@@ -50,6 +50,7 @@ func TestStateMetrics(t *testing.T) {
 	m.batch(keyedBatch())
 	m.batch(measuredBatch(4, 1)) // nothing of event time: the gauges stay
 	m.state.applied(3, 8, 900, 20*time.Millisecond)
+	m.state.snapshot(3, 5, 700)
 	s, err := listen(t.Context(), "127.0.0.1:0", m, newStatus("compiler", time.Now))
 	if err != nil {
 		t.Fatal(err)

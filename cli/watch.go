@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	ucli "github.com/urfave/cli/v2"
@@ -66,8 +67,15 @@ func (r *running) stateEvents() statestore.Events {
 		r.metrics.warning()
 		r.log.Warn(op, "error", err)
 	}}
-	if r.metrics.state != nil {
-		events.Applied = r.metrics.state.applied
+	events.Rebuilt = func(snapshot int64, why error) {
+		from := "changelogs alone"
+		if snapshot >= 0 {
+			from = fmt.Sprintf("the snapshot of batch %d", snapshot)
+		}
+		r.log.Warn("the state store was built anew", "from", from, "reason", why)
+	}
+	if m := r.metrics.state; m != nil {
+		events.Applied, events.Snapshot = m.applied, m.snapshot
 	}
 	return events
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/wasmill/wasmill/statestore"
 )
 
-// CheckState reads the changelogs that the retained decisions of a checkpoint name, and says which are missing or not what
-// was written. It takes nothing over and writes nothing, so the job may be running.
+// CheckState reads the changelogs that the retained decisions of a checkpoint name, and the snapshots of the state, and says
+// which are missing or not what was written. It takes nothing over and writes nothing, so the job may be running.
 func CheckState(ctx context.Context, files durable.Files, dir string) ([]checkpoint.Finding, error) {
 	r, err := checkpoint.OpenReader(ctx, files, dir)
 	if err != nil {
@@ -23,7 +23,10 @@ func CheckState(ctx context.Context, files durable.Files, dir string) ([]checkpo
 	if err != nil || newest == checkpoint.NoBatch {
 		return nil, err
 	}
-	var found []checkpoint.Finding
+	found, err := checkSnapshots(ctx, files, dir, r.QueryID())
+	if err != nil {
+		return nil, err
+	}
 	for id := oldest; id <= newest; id++ {
 		d, err := r.Decision(ctx, id)
 		if missing(err) {
@@ -43,7 +46,7 @@ func CheckState(ctx context.Context, files durable.Files, dir string) ([]checkpo
 		if !ok {
 			return nil, err
 		}
-		found = append(found, checkpoint.Finding{Code: f.ErrCode, File: below(dir, f.Place), Message: changelogWords(id, err), WayOut: f.WayOut})
+		found = append(found, checkpoint.Finding{Code: f.ErrCode, File: below(dir, f.Place), Message: fmt.Sprintf("what batch %d changed of the state: %s", id, wordsOf(err)), WayOut: f.WayOut})
 	}
 	return found, nil
 }
@@ -62,12 +65,13 @@ func below(dir, file string) string {
 	return file
 }
 
-func changelogWords(id checkpoint.BatchID, err error) string {
+// wordsOf says what is wrong with a file without naming it.
+func wordsOf(err error) string {
 	f, ok := errors.AsType[*statestore.FileError](err)
 	if !ok {
 		return err.Error()
 	}
-	text := fmt.Sprintf("what batch %d changed of the state: %v", id, f.Err)
+	text := f.Err.Error()
 	if f.Detail != "" {
 		text += ": " + f.Detail
 	}
@@ -75,4 +79,24 @@ func changelogWords(id checkpoint.BatchID, err error) string {
 		text += fmt.Sprintf(", at byte %d", f.Offset)
 	}
 	return text
+}
+
+// checkSnapshots finds the snapshots that the store could not be built anew from. The job goes on without them.
+func checkSnapshots(ctx context.Context, files durable.Files, dir, query string) ([]checkpoint.Finding, error) {
+	wrong, err := statestore.CheckSnapshots(ctx, files, stateDir(dir), query)
+	if err != nil {
+		return nil, fmt.Errorf("read the snapshots of the state: %w", err)
+	}
+	var found []checkpoint.Finding
+	for _, w := range wrong {
+		f, ok := errors.AsType[*fault.Error](stateFault(w))
+		if !ok {
+			return nil, w
+		}
+		found = append(found, checkpoint.Finding{
+			Code: f.ErrCode, File: below(dir, f.Place), Message: "a snapshot of the state: " + wordsOf(w), Note: true,
+			WayOut: "keep the other ones and the changelogs, which the store is built from if it must be; newer snapshots take its place",
+		})
+	}
+	return found, nil
 }

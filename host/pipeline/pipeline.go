@@ -51,6 +51,8 @@ type Env struct {
 	Update []string
 	// State is told of what the state store does in the background. Without a Warning it takes that of Events.
 	State statestore.Events
+	// Backend is what keeps applied state; nil is Badger.
+	Backend statestore.Opener
 }
 
 // Program is a job whose modules are compiled and started: all that can be known of it without its checkpoint.

@@ -44,8 +44,12 @@ func (e *Env) openStore(ctx context.Context, dir, query string) (*statestore.Sto
 	if events.Warning == nil && e.Events != nil {
 		events.Warning = e.Events.Warning
 	}
+	backend := e.Backend
+	if backend == nil {
+		backend = badger.Open
+	}
 	s, err := statestore.Open(ctx, statestore.Config{
-		Files: e.Files, Dir: stateDir(dir), Query: query, Backend: badger.Open, Events: events, Now: e.Clock.Now,
+		Files: e.Files, Dir: stateDir(dir), Query: query, Backend: backend, Events: events, Now: e.Clock.Now,
 	})
 	return s, stateFault(err)
 }
