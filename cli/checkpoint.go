@@ -138,7 +138,7 @@ func summaryPage(dir string, s *checkpoint.Summary) *page {
 		p.line("")
 		p.row("SOURCE", "NAME", "STANDS AT")
 		for _, src := range s.Sources {
-			p.row(src.Number, orNone(src.Name), shortened(src.Line, 120))
+			p.row(src.Number, orNone(src.Name), shortened(src.Line, 120), watermarkOf(&src))
 		}
 	}
 	if len(s.Targets) > 0 {
@@ -160,6 +160,17 @@ func summaryPage(dir string, s *checkpoint.Summary) *page {
 		p.line("`wasmill checkpoint verify` reads everything and says what can be done.")
 	}
 	return p
+}
+
+// watermarkOf says where a source's event time stands, "" where it has none.
+func watermarkOf(s *checkpoint.SourceSummary) string {
+	switch {
+	case s.WatermarkMS <= 0:
+		return ""
+	case s.Idle:
+		return "watermark " + timeOf(s.WatermarkMS) + ", idle"
+	}
+	return "watermark " + timeOf(s.WatermarkMS)
 }
 
 func summaryBatches(p *page, s *checkpoint.Summary) {

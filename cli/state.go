@@ -75,6 +75,9 @@ func (e *Env) withState(c *ucli.Context, args []string, do func(*pipeline.StateV
 		return err
 	}
 	penv := e.pipelineEnv(c, nil, nil)
+	penv.State.Rebuilt = func(_ int64, why error) {
+		fmt.Fprintf(e.Stderr, "the state store was built anew: %s\n", printable(why.Error()))
+	}
 	penv.State.Warning = func(op string, err error) { fmt.Fprintf(e.Stderr, "%s: %s\n", op, printable(err.Error())) }
 	s, err := pipeline.OpenState(c.Context, at.dir, penv)
 	if err != nil {
