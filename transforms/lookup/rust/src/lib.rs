@@ -5,7 +5,7 @@ use stock::expr::{About, Program, Work};
 use stock::fields::Fields;
 use stock::json;
 use wasmill::state::{List, Map};
-use wasmill::{BAD_FIELD, Out, Port, Record, Result, Transform, Value, dead_letter};
+use wasmill::{BAD_FIELD, Out, Port, Record, Result, Transform, Value, dead_letter, fail};
 
 const MANIFEST: &str = include_str!("../manifest.json");
 const OUT: Port = Port::of(MANIFEST, "out");
@@ -107,14 +107,15 @@ impl Lookup {
         let waiting = WAITING_ROWS.scan(out, key).rows();
         for (sub, held) in waiting.raw() {
             if !sub.is_empty() {
-                self.release(key, held, true, out)?;
+                // What was written cannot be taken back here: the lane runs again without the row.
+                self.release(key, held, true, out).map_err(|e| fail(e.code(), e.reason().to_owned()))?;
             }
         }
         WAITING.clear(out, key);
         Ok(())
     }
 
-    /// A record that waited. What cannot be written is refused no more: it would have been at its arrival.
+    /// A record that waited.
     fn release(&mut self, key: &[u8], held: &[u8], found: bool, out: &mut Out) -> Result {
         let Some((time, value)) = held.split_first_chunk::<8>() else {
             return Ok(());
@@ -159,6 +160,8 @@ impl Lookup {
         let key = r.state_key();
         let value = r.value().unwrap_or(b"null");
         fits(value)?;
+        // Whether it can be written without a row shows now: later there is nobody to refuse.
+        self.write(value, false, About { event_time: r.event_time(), batch_time: out.batch().time, record: None })?;
         if limit > 0 {
             let n = WAITING.len(out, key)?;
             out.set_processing_timer(key, out.batch().time + limit, &n.to_be_bytes());
