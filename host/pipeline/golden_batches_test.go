@@ -29,6 +29,7 @@ import (
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/sandbox"
+	"github.com/wasmill/wasmill/statestore/mem"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -52,6 +53,9 @@ type golden struct {
 	from   string // what the sink reads; "" stands for t
 	extra  string // more of the transform
 	policy string // "" stands for dead-letter
+	keys   string // what the transform reads, with keys; "" stands for in
+	source string // "" stands for the files of input
+	lanes  int    // 0 stands for the default
 	slow   bool   // left out by short runs
 }
 
@@ -105,8 +109,16 @@ var goldens = []golden{
 	{name: "json-rust", module: guests + "rust-serde.wasm", input: "orders"},
 	{name: "hashmap-rust", module: guests + "rust-hashmap.wasm", input: "orders"},
 	{name: "containers-cpp", module: guests + "cpp-containers.wasm", input: "orders"},
+	{name: "state", module: kit + "state.wasm", input: "state", keys: "{input: in, keyBy: {header: path}}"},
+	{name: "state-count", module: kit + "state-count.wasm", source: "{name: in, generator: {seed: 7, records: 200}, eventTime: {complete: true}, batch: {maxRecords: 90}}", keys: "{input: in, keyBy: {json: /currency}}"},
+	{name: "window-c", module: "../../abi/sdk/c/example/window.wasm", source: nexmark, keys: "{input: in, keyBy: {json: /bidder}}", from: "t.counts, t.late"},
+	{name: "window-c-1", module: "../../abi/sdk/c/example/window.wasm", source: nexmark, keys: "{input: in, keyBy: {json: [/auction, /channel]}}", from: "t.counts, t.late", lanes: 1},
 	{name: "quickjs", module: guests + "quickjs.wasm", input: "orders", slow: true},
 }
+
+// nexmark makes bids for half a minute, so that windows close and some bids are late, and comes to an end.
+const nexmark = "{name: in, generator: {kind: nexmark, seed: 7, records: 1500, nexmark: {eventRate: 50, outOfOrder: 400, only: bid, flat: true}}, " +
+	"eventTime: {timestamp: true, lateness: 0s, complete: true}, batch: {maxRecords: 150}}"
 
 // text is the job file.
 func (g *golden) text(t *testing.T) string {
@@ -117,14 +129,29 @@ func (g *golden) text(t *testing.T) string {
 	if from == "" {
 		from = "t"
 	}
+	source := orElse(g.source, "{name: in, files: {path: data, format: lines}, batch: {maxRecords: 40}, attach: [path]}")
 	dead := "    - {name: dead, files: {path: dead, format: jsonl}}\n"
 	if g.policy != "" {
 		policy, dead = "policy: "+g.policy, ""
 	}
 	return "apiVersion: wasmill/v1\nkind: Job\nmetadata: {name: golden}\nspec:\n  checkpoint: checkpoint\n  trigger: {availableNow: true}\n" +
-		"  sources: [{name: in, files: {path: data, format: lines}, batch: {maxRecords: 40}, attach: [path]}]\n" +
-		"  transforms: [{name: t, from: [in], module: ./m.wasm" + g.extra + "}]\n" +
+		g.lanesText() + "  sources: [" + source + "]\n" +
+		"  transforms: [{name: t, from: [" + orElse(g.keys, "in") + "], module: ./m.wasm" + g.extra + "}]\n" +
 		"  sinks:\n    - {name: out, from: [" + from + "], files: {path: out, format: jsonl}}\n" + dead + "  errors: {" + policy + "}\n"
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+func (g *golden) lanesText() string {
+	if g.lanes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  lanes: %d\n", g.lanes)
 }
 
 // goldenDir is where a golden job lies, in memory: paths stand in records and dead letters.
@@ -148,6 +175,9 @@ func (g *golden) lay(t *testing.T) (files durable.Files, given string) {
 	put("m.wasm", readAll(t, g.module))
 	if sidecar, err := os.ReadFile(g.module + ".json"); err == nil {
 		put("m.wasm.json", sidecar)
+	}
+	if g.source != "" {
+		return files, hex.EncodeToString(all.Sum(nil))
 	}
 	pattern := g.input
 	if g.job == "" {
@@ -194,6 +224,7 @@ type goldenBatch struct {
 	Digest     string                       `json:"digest"`
 	Inputs     map[string]checkpoint.Digest `json:"inputs"`
 	Outputs    map[string]checkpoint.Digest `json:"outputs"`
+	State      string                       `json:"state,omitempty"`
 	Transforms []engine.StageStats          `json:"transforms"`
 }
 
@@ -211,6 +242,7 @@ func (g *golden) run(t *testing.T, eng sandbox.Engine, workers int) *goldenCase 
 	env := Env{
 		Files: files, Sandbox: eng, Clock: testClock{}, Stdout: io.Discard, Holder: "golden", NewID: func() string { return testQuery },
 		Unique: func() string { attempts++; return fmt.Sprintf("%08x", attempts) }, Workers: workers, Version: "golden",
+		Backend: mem.New().Open,
 		Events: &engine.Events{Batch: func(s engine.BatchStats) {
 			for i := range s.Stages {
 				s.Stages[i].Failures, s.Stages[i].State = nil, 0 // for people, and no part of what a batch comes to
@@ -249,7 +281,7 @@ func (g *golden) run(t *testing.T, eng sandbox.Engine, workers int) *goldenCase 
 		if err != nil || d.Digest != c.Batches[i].Digest {
 			t.Fatalf("the decision of batch %d: %v", i, err)
 		}
-		c.Batches[i].Inputs, c.Batches[i].Outputs = d.Inputs, d.Outputs
+		c.Batches[i].Inputs, c.Batches[i].Outputs, c.Batches[i].State = d.Inputs, d.Outputs, d.State
 	}
 	return c
 }
