@@ -19,6 +19,8 @@ const (
 	Compatible Severity = "compatible"
 	// NeedsConsent changes lose, repeat or mix something. They are made only when the user says so.
 	NeedsConsent Severity = "needs-consent"
+	// Impossible changes cannot be made in the same checkpoint.
+	Impossible Severity = "impossible"
 )
 
 // Change is one difference between the revision that last ran and the one that would run now.
@@ -83,7 +85,7 @@ func (d *differ) host(a, b *revision) {
 		d.ok("lanes", what)
 	}
 	if a.Groups != b.Groups {
-		d.consent("groups", fmt.Sprintf("%d key groups become %d: kept state is not found again", a.Groups, b.Groups))
+		*d = append(*d, Change{"groups", fmt.Sprintf("%d key groups become %d, and state is laid out by them", a.Groups, b.Groups), Impossible})
 	}
 }
 

@@ -175,7 +175,7 @@ func TestCompare(t *testing.T) {
 	}{
 		"nothing":           {func(*string, *RevisionInputs) {}, nil},
 		"semantics":         {func(_ *string, in *RevisionInputs) { in.Semantics = 2 }, []string{"compatible semantics"}},
-		"abi and groups":    {func(_ *string, in *RevisionInputs) { in.ABI, in.Groups = 2, 128 }, []string{"compatible abi", "needs-consent groups"}},
+		"abi and groups":    {func(_ *string, in *RevisionInputs) { in.ABI, in.Groups = 2, 128 }, []string{"compatible abi", "impossible groups"}},
 		"lanes":             {edit("  sources:", "  lanes: 8\n  sources:"), []string{"compatible lanes"}},
 		"errors":            {edit("deadLetters: dead}", "deadLetters: dead, max: 5}"), []string{"compatible errors"}},
 		"new source":        {edit("    - name: rows", "    - {name: more, generator: {}}\n    - name: rows"), []string{"compatible sources.more"}},
@@ -297,7 +297,7 @@ func TestCompareKeyed(t *testing.T) {
 	in := keyedInputs()
 	in.Groups = 128
 	after, _ := revisionOf(t, keyed, in)
-	if changes, err := Compare(before, after); err != nil || len(changes) != 1 || changes[0].Severity != NeedsConsent {
+	if changes, err := Compare(before, after); err != nil || len(changes) != 1 || changes[0].Severity != Impossible {
 		t.Errorf("other key groups: %v, %v", changes, err)
 	}
 }

@@ -63,14 +63,15 @@ type Upcoming struct {
 
 // Compatible reports whether nothing has changed in a way that needs the user's word.
 func (p *Preview) Compatible() bool {
-	return len(needConsent(p.Changes)) == 0 && len(p.Gone) == 0
+	return len(having(p.Changes, job.NeedsConsent)) == 0 && len(having(p.Changes, job.Impossible)) == 0 && len(p.Gone) == 0
 }
 
-func needConsent(changes []job.Change) []job.Change {
-	var out []job.Change
+// having lists the changes of a severity in words.
+func having(changes []job.Change, s job.Severity) []string {
+	var out []string
 	for _, c := range changes {
-		if c.Severity == job.NeedsConsent {
-			out = append(out, c)
+		if c.Severity == s {
+			out = append(out, c.Path+": "+c.What)
 		}
 	}
 	return out
@@ -175,11 +176,8 @@ func (v *Preview) compare(ctx context.Context, p *Program, t *tail) (err error) 
 	return err
 }
 
-// consent refuses a job that has changed in a way that needs the user's word.
+// consent refuses a job that has changed in a way that needs the user's word, and one whose change cannot be made.
 func (p *Program) consent(ctx context.Context) error {
-	if p.env.AllowChanges {
-		return nil
-	}
 	t, err := p.lookAtTail(ctx)
 	if err != nil {
 		return err
@@ -188,15 +186,15 @@ func (p *Program) consent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found := needConsent(changes)
-	if len(found) == 0 {
+	if never := having(changes, job.Impossible); len(never) > 0 {
+		return fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d in a way that its checkpoint cannot take: %s", t.before.Batch, strings.Join(never, "; ")),
+			"take the change back, or begin a new checkpoint with `wasmill checkpoint fork`")
+	}
+	found := having(changes, job.NeedsConsent)
+	if len(found) == 0 || p.env.AllowChanges {
 		return nil
 	}
-	var words []string
-	for _, c := range found {
-		words = append(words, c.Path+": "+c.What)
-	}
-	return fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d: %s", t.before.Batch, strings.Join(words, "; ")),
+	return fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d: %s", t.before.Batch, strings.Join(found, "; ")),
 		"take the change back, give the job a checkpoint of its own, or accept it with `wasmill run --allow-changes`; `wasmill plan` shows all changes")
 }
 

@@ -1,9 +1,12 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -274,4 +277,37 @@ func TestStateOfNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.refuse(checkpoint.NoBatch, CodeStateNone)
+}
+
+// TestOtherKeyGroups: a checkpoint with other key groups is not gone on with, whatever is allowed.
+func TestOtherKeyGroups(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ck")
+	j := parseJob(t, "apiVersion: wasmill/v1\nkind: Job\nmetadata: {name: keep}\nspec:\n  checkpoint: "+dir+
+		"\n  sources: [{name: made, generator: {records: 1}}]\n  sinks: [{name: screen, from: [made], stdout: {}}]\n")
+	env := stateEnv()
+	env.AllowChanges, env.Stdout = true, io.Discard
+	env.NewID, env.Unique = func() string { return testQuery }, func() string { return "0badcafe" }
+	p, err := Load(t.Context(), j, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := bytes.Replace(p.Canonical, []byte(`"groups":64`), []byte(`"groups":128`), 1)
+	sha := fmt.Sprintf("%x", sha256.Sum256(before))
+	l, err := checkpoint.Open(t.Context(), env.Files, dir, p.logOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(l.PutRevision(t.Context(), sha, before), l.WritePlan(t.Context(), checkpoint.Plan{}),
+		l.WriteDecision(t.Context(), checkpoint.Decision{Digest: strings.Repeat("0", 32), Revision: sha, Semantics: 1, Attempt: "0badcafe"}), l.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Open(t.Context())
+	if f, ok := errors.AsType[*fault.Error](err); !ok || f.ErrCode != CodeIncompatible || !strings.Contains(err.Error(), "128 key groups become 64") {
+		t.Errorf("it opens with %v", err)
+	}
+	v, err := p.Preview(t.Context())
+	if err != nil || v.Compatible() {
+		t.Errorf("plan finds it compatible: %v", err)
+	}
 }
