@@ -11,7 +11,7 @@ import (
 // Retain says that batches below oldest are no longer replayed: the state as of the end of oldest-1 stays readable, older
 // ones go, and so do changelogs below oldest that nothing needs any more.
 func (s *Store) Retain(ctx context.Context, oldest int64) error {
-	horizon, keep := s.horizon(oldest)
+	horizon, keep := s.keepFrom(oldest)
 	if horizon > s.backend.Oldest() {
 		if err := s.backend.Discard(horizon); err != nil {
 			return fmt.Errorf("discard old state: %w", err)
@@ -23,19 +23,17 @@ func (s *Store) Retain(ctx context.Context, oldest int64) error {
 	return nil
 }
 
-// horizon is the oldest batch that must stay readable, and the oldest changelog that must stay.
-func (s *Store) horizon(oldest int64) (horizon, keep int64) {
+// keepFrom is the oldest batch that must stay readable, and the oldest changelog that must stay. From now on nobody can
+// begin to read what is older.
+func (s *Store) keepFrom(oldest int64) (horizon, keep int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.oldest = max(s.oldest, oldest)
-	marked := s.applied
-	if len(s.waiting) > 0 {
-		marked = min(marked, s.waiting[0].batch-1)
-	}
-	horizon = min(s.oldest-1, marked)
+	horizon = min(s.oldest-1, s.marked)
 	for asOf := range s.pins {
 		horizon = min(horizon, asOf)
 	}
+	s.horizon = max(s.horizon, horizon)
 	s.settle()
 	keep = min(s.oldest, s.floor)
 	if len(s.waiting) > 0 {

@@ -184,7 +184,7 @@ func (s *Store) nextToApply() *pending {
 func (s *Store) appliedLocked(p *pending) {
 	s.waiting = s.waiting[1:]
 	s.backlog -= p.set.held()
-	s.applied = p.batch
+	s.applied, s.marked = p.batch, p.batch
 	if len(s.waiting) == 0 {
 		s.applied = s.last
 	}

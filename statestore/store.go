@@ -114,6 +114,8 @@ type Store struct {
 	failed  error // of an apply: the end of the job
 	applied int64 // newest batch whose changes are all in the backend
 	last    int64 // newest sealed batch
+	marked  int64 // newest batch that the backend has a marker of
+	horizon int64 // the oldest batch that can be read, as told to the backend or about to be
 	link    link  // the newest changelog that is part of the state
 	damaged error // of the backend, until it is built anew
 	waiting []*pending
@@ -203,6 +205,7 @@ func (s *Store) adopt(backend Backend) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.backend = backend
+	s.marked, s.horizon = m.Batch, -1
 	s.applied, s.last, s.ids, s.link = m.Batch, m.Batch, m.IDs, m.link()
 	s.waiting, s.pending, s.backlog = nil, nil, 0
 	s.bounds, s.caches = make(map[uint16]*times), nil

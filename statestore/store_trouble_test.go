@@ -19,6 +19,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/statestore"
+	"github.com/wasmill/wasmill/statestore/badger"
 	"github.com/wasmill/wasmill/statestore/mem"
 )
 
@@ -719,5 +720,34 @@ func TestRetain(t *testing.T) {
 	must(t, s.Retain(t.Context(), 6))
 	if got := fmt.Sprint(names()); got != "[notes]" {
 		t.Errorf("left: %s", got)
+	}
+}
+
+// Batches that change nothing leave no marker in the backend: what is discarded goes no further than the last one.
+func TestRetainAfterBatchesWithoutChanges(t *testing.T) {
+	for name, opener := range map[string]statestore.Opener{"mem": mem.Open, "badger": badger.Open} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config(durable.OS(), opener)
+			cfg.Dir = t.TempDir()
+			s := openWith(t, cfg)
+			batch(t, s, statestore.BatchInfo{Batch: 0}, func(l *statestore.Lane) { put(t, l, "k", "0") })
+			for n := range int64(5) {
+				if sum := batch(t, s, statestore.BatchInfo{Batch: n + 1}, func(*statestore.Lane) {}); sum.Digest != "" {
+					t.Errorf("batch %d: %+v", n+1, sum)
+				}
+			}
+			wait(t, s, 5)
+			must(t, s.Retain(t.Context(), 5))
+			view, err := s.At(t.Context(), 4)
+			must(t, err)
+			defer view.Close()
+			tab, _ := view.Table("hourly", "counts")
+			if v, _, _, err := view.Get(tab, 3, []byte("k"), nil); string(v) != "0" || err != nil {
+				t.Errorf("%q %v", v, err)
+			}
+			if s.Durable() < 5 && name == "mem" {
+				t.Errorf("durable %d", s.Durable())
+			}
+		})
 	}
 }

@@ -38,6 +38,7 @@ func (s *Store) At(ctx context.Context, batch int64) (*View, error) {
 func (s *Store) at(batch int64) (*View, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	oldest := max(s.backend.Oldest(), s.horizon)
 	switch {
 	case s.closed:
 		return nil, ErrClosed
@@ -45,8 +46,8 @@ func (s *Store) at(batch int64) (*View, error) {
 		return nil, s.damaged
 	case batch > s.last:
 		return nil, fmt.Errorf("%w (the newest is %d)", ErrFuture, s.last)
-	case batch < max(s.backend.Oldest(), -1):
-		return nil, fmt.Errorf("%w (the oldest is %d)", ErrCompacted, s.backend.Oldest())
+	case batch < oldest:
+		return nil, fmt.Errorf("%w (the oldest is %d)", ErrCompacted, oldest)
 	}
 	b := &basis{backend: s.backend, asOf: min(batch, s.applied)}
 	for i := len(s.waiting) - 1; i >= 0; i-- {
