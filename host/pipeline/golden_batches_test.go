@@ -62,6 +62,7 @@ type golden struct {
 const (
 	kit        = "../../abi/kit/wasm/"
 	guests     = "../sandbox/guests/wasm/"
+	stock      = "../../transforms/"
 	flightsJob = "../../examples/flights/job.yaml"
 )
 
@@ -113,12 +114,23 @@ var goldens = []golden{
 	{name: "state-count", module: kit + "state-count.wasm", source: "{name: in, generator: {seed: 7, records: 200}, eventTime: {complete: true}, batch: {maxRecords: 90}}", keys: "{input: in, keyBy: {json: /currency}}"},
 	{name: "window-c", module: "../../abi/sdk/c/example/window.wasm", source: nexmark, keys: "{input: in, keyBy: {json: /bidder}}", from: "t.counts, t.late"},
 	{name: "window-c-1", module: "../../abi/sdk/c/example/window.wasm", source: nexmark, keys: "{input: in, keyBy: {json: [/auction, /channel]}}", from: "t.counts, t.late", lanes: 1},
+	{name: "dedup", module: stock + "dedup/dedup.wasm", source: nexmark, keys: "{input: in, keyBy: {json: /bidder}}", extra: ", config: {within: 3s}", from: "t, t.late"},
+	{name: "top", module: stock + "top/top.wasm", source: nexmark, keys: "{input: in, keyBy: {json: /auction}}", extra: `, config: {n: 2, order: ["/price desc"], rank: rank}`},
+	{name: "top-final", module: stock + "top/top.wasm", source: nexmark, keys: "{input: in, keyBy: {json: /channel}}", extra: `, config: {order: "/price desc", ties: all, final: true}`, from: "t.final, t.late", lanes: 1},
+	{name: "join", module: stock + "join/join.wasm", source: persons + ", " + auctions, keys: "{input: persons, keyBy: {json: /id}}, {input: auctions, keyBy: {json: /seller}}", extra: ", config: {type: full, within: {before: 5s, after: 5s}}", from: "t, t.late"},
+	{name: "lookup", module: stock + "lookup/lookup.wasm", source: persons + ", " + auctions, keys: "{input: persons, keyBy: {json: /id}}, {input: auctions, keyBy: {json: /seller}}", extra: ", config: {as: person, missing: wait, timeout: 1h}"},
 	{name: "quickjs", module: guests + "quickjs.wasm", input: "orders", slow: true},
 }
 
 // nexmark makes bids for half a minute, so that windows close and some bids are late, and comes to an end.
 const nexmark = "{name: in, generator: {kind: nexmark, seed: 7, records: 1500, nexmark: {eventRate: 50, outOfOrder: 400, only: bid, flat: true}}, " +
 	"eventTime: {timestamp: true, lateness: 0s, complete: true}, batch: {maxRecords: 150}}"
+
+// persons and auctions are two streams that can be joined.
+const (
+	persons  = "{name: persons, generator: {kind: nexmark, seed: 7, records: 4000, nexmark: {eventRate: 100, only: person, flat: true}}, eventTime: {timestamp: true, complete: true}, batch: {maxRecords: 25}}"
+	auctions = "{name: auctions, generator: {kind: nexmark, seed: 7, records: 4000, nexmark: {eventRate: 100, only: auction, flat: true}}, eventTime: {timestamp: true, complete: true, lateness: 1s}, batch: {maxRecords: 90}}"
+)
 
 // text is the job file.
 func (g *golden) text(t *testing.T) string {
@@ -137,7 +149,7 @@ func (g *golden) text(t *testing.T) string {
 	return "apiVersion: wasmill/v1\nkind: Job\nmetadata: {name: golden}\nspec:\n  checkpoint: checkpoint\n  trigger: {availableNow: true}\n" +
 		g.lanesText() + "  sources: [" + source + "]\n" +
 		"  transforms: [{name: t, from: [" + orElse(g.keys, "in") + "], module: ./m.wasm" + g.extra + "}]\n" +
-		"  sinks:\n    - {name: out, from: [" + from + "], files: {path: out, format: jsonl}}\n" + dead + "  errors: {" + policy + "}\n"
+		"  sinks:\n    - {name: out, from: [" + from + "]" + g.mode() + ", files: {path: out, format: jsonl}}\n" + dead + "  errors: {" + policy + "}\n"
 }
 
 func orElse(text, other string) string {
@@ -145,6 +157,14 @@ func orElse(text, other string) string {
 		return other
 	}
 	return text
+}
+
+// mode takes the updates of stages with keys.
+func (g *golden) mode() string {
+	if g.keys == "" {
+		return ""
+	}
+	return ", mode: changelog"
 }
 
 func (g *golden) lanesText() string {
