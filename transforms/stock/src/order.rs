@@ -61,11 +61,11 @@ pub fn other(to: &mut Vec<u8>, text: &[u8]) {
 
 /// Bytes, closed so that a beginning comes before what goes on.
 fn end(to: &mut Vec<u8>, text: &[u8]) {
-    for &c in text {
-        to.push(c);
-        if c == 0 {
-            to.push(0xff);
+    for (i, part) in text.split(|c| *c == 0).enumerate() {
+        if i > 0 {
+            to.extend_from_slice(&[0, 0xff]);
         }
+        to.extend_from_slice(part);
     }
     to.extend_from_slice(&[0, 0]);
 }

@@ -162,6 +162,9 @@ impl Top {
 
 impl Transform for Top {
     fn record(&mut self, r: Record<'_>, out: &mut Out) -> Result {
+        if r.value().is_some_and(|v| v.len() > group::MAX) {
+            return Err(dead_letter(TOO_LARGE, "the value has more than 512 KiB"));
+        }
         let mut row = self.program.row(&mut self.work, &r, out)?;
         self.bytes.clear();
         for (e, down) in &self.order {

@@ -95,6 +95,8 @@ fn what_it_cannot_rank_is_set_aside() {
     let out = job.run(0, 0, &[at("k", 0, &large), at("k", 0, &large), at("k", 0, &large)]).unwrap();
     assert_eq!(out.iter().map(|o| o.reject.is_some()).collect::<Vec<_>>(), [true, false, false]);
     assert_eq!(out[0].reject.as_ref().unwrap().0, TOO_LARGE);
+    let huge = format!(r#"{{"p":"{}"}}"#, "x".repeat(512 << 10));
+    assert_eq!(shown(&job.run(0, 0, &[at("l", 0, &huge)]).unwrap()), ["3 the value has more than 512 KiB"]);
 }
 
 #[test]
