@@ -3,6 +3,7 @@
 use stock::config::{Config, refuse};
 use stock::expr::{Expr, Program, Type};
 use stock::fields::Fields;
+use stock::scan;
 use stock::time;
 use wasmill::{Result, Value};
 
@@ -48,6 +49,8 @@ pub struct Settings {
     pub timing: Timing,
     pub condition: Option<Expr>,
     pub shape: Shape,
+    /// By side, the members that are read: the others are not kept. `None`: all.
+    pub reads: [Option<Vec<String>>; 2],
 }
 
 /// The end of time: what is kept for ever is let go when an input says that it is complete.
@@ -88,7 +91,13 @@ impl Settings {
             None => Shape::Pair,
         };
         c.finish()?;
-        Ok(Settings { kind, timing, condition, shape })
+        let mut reads = [members(program, LEFT), members(program, RIGHT)];
+        match shape {
+            Shape::Pair => reads = [None, None],
+            Shape::Left => reads[LEFT] = None,
+            Shape::Fields(_) => {}
+        }
+        Ok(Settings { kind, timing, condition, shape, reads })
     }
 
     /// Whether records of a side come out alone when nothing has matched them.
@@ -110,6 +119,18 @@ impl Settings {
     pub fn pairs(&self) -> bool {
         !matches!(self.kind, Kind::Semi | Kind::Anti)
     }
+}
+
+/// The members of a side's value that expressions read; `None` when they read it as a whole.
+fn members(program: &Program, side: usize) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    for pointer in program.pointers(side) {
+        let first = scan::tokens(pointer).ok()?.into_iter().next()?;
+        if !names.contains(&first) {
+            names.push(first);
+        }
+    }
+    Some(names)
 }
 
 impl Timing {

@@ -3,11 +3,12 @@
 mod config;
 mod rows;
 
-use config::{Kind, LEFT, RIGHT, Settings, Shape, Timing};
-use rows::{NO_TIME, Page, ROW_HEAD, Rows, bucket_bytes, bucket_of};
+use config::{LEFT, RIGHT, Settings, Shape, Timing};
+use rows::{NO_TIME, Page, ROW_HEAD, Rows, place_of, sub};
 use stock::expr::{About, Program, Work};
+use stock::{json, scan};
 use wasmill::state::{Map, Want};
-use wasmill::{Out, Port, Record, Result, Transform, Value, dead_letter, fail};
+use wasmill::{Kind, Out, Port, Record, Result, Transform, Value, dead_letter, fail};
 
 const MANIFEST: &str = include_str!("../manifest.json");
 const OUT: Port = Port::of(MANIFEST, "out");
@@ -32,6 +33,7 @@ struct Join {
     settings: Settings,
     writer: Writer,
     page: Page,
+    kept: Vec<u8>,
     /// The record at hand has left something behind already.
     wrote: bool,
 }
@@ -47,7 +49,13 @@ impl Join {
     fn new(config: Value<'_>) -> Result<Join> {
         let mut program = Program::over("left", "right");
         let settings = Settings::read(config, &mut program)?;
-        Ok(Join { settings, writer: Writer { program, work: Work::default(), value: Vec::new() }, page: Page::default(), wrote: false })
+        Ok(Join {
+            settings,
+            writer: Writer { program, work: Work::default(), value: Vec::new() },
+            page: Page::default(),
+            kept: Vec::new(),
+            wrote: false,
+        })
     }
 
     /// Looks for what matches a record on the other side, and writes it. True when there is something.
@@ -74,7 +82,7 @@ impl Join {
                         continue;
                     }
                     found = true;
-                    if self.settings.pairs() || self.settings.kind == Kind::Semi && side == RIGHT && !row.matched {
+                    if self.settings.pairs() || self.settings.kind == config::Kind::Semi && side == RIGHT && !row.matched {
                         self.writer.write(&self.settings, values, time, out)?;
                         emit(Some(r), key, time, &self.writer.value, out);
                         self.wrote = true;
@@ -87,25 +95,32 @@ impl Join {
                 number += 1;
             }
         }
-        if found && side == LEFT && self.settings.kind == Kind::Semi {
+        if found && side == LEFT && self.settings.kind == config::Kind::Semi {
             self.writer.write(&self.settings, [Some(value), None], t, out)?;
             emit(Some(r), key, t, &self.writer.value, out);
         }
         Ok(found)
     }
 
-    /// Keeps a record for what may match it later.
+    /// Keeps a record for what may match it later: of its value, what the configuration reads.
     fn keep(&mut self, r: &Record<'_>, side: usize, t: i64, matched: bool, out: &mut Out) {
         if matched && side == LEFT && !self.settings.pairs() {
             return;
         }
         let (key, timing) = (r.state_key(), self.settings.timing);
         let bucket = timing.bucket(t);
-        let new = SIDES[side].push(out, key, bucket, t, matched, r.value().unwrap_or(b"null"));
-        if new && (timing != Timing::Ever || self.settings.alone(side)) {
-            let mut sub = [side as u8; 9];
-            sub[1..].copy_from_slice(&bucket_bytes(bucket));
-            out.set_event_timer(key, timing.over(side, bucket), &sub);
+        let value = r.value().unwrap_or(b"null");
+        let value = match &self.settings.reads[side] {
+            Some(names) if cut(value, names, &mut self.kept) => &self.kept[..],
+            _ => value,
+        };
+        let new = SIDES[side].push(out, key, bucket, t, matched, value);
+        if let Some(page) = new
+            && (timing != Timing::Ever || self.settings.alone(side))
+        {
+            let mut place = [side as u8; 13];
+            place[1..].copy_from_slice(&sub(bucket, page));
+            out.set_event_timer(key, timing.over(side, bucket), &place);
         }
     }
 }
@@ -114,10 +129,10 @@ impl Transform for Join {
     fn prefetch(&mut self, r: &Record<'_>, want: &mut Want<'_>) {
         let key = r.state_key();
         if r.index().is_none() {
-            if let Some((side, bucket)) = bucket_of_timer(r.sub())
+            if let Some((side, bucket, page)) = page_of_timer(r.sub())
                 && self.settings.alone(side)
             {
-                SIDES[side].want(want, key, bucket);
+                SIDES[side].want(want, key, bucket, page);
             }
             return;
         }
@@ -130,9 +145,9 @@ impl Transform for Join {
         };
         let (first, last) = timing.buckets(side, t);
         for bucket in first..=last {
-            SIDES[1 - side].want(want, key, bucket);
+            SIDES[1 - side].want(want, key, bucket, 0);
         }
-        SIDES[side].want(want, key, timing.bucket(t));
+        SIDES[side].want(want, key, timing.bucket(t), 0);
     }
 
     fn record(&mut self, r: Record<'_>, out: &mut Out) -> Result {
@@ -168,18 +183,13 @@ impl Transform for Join {
         Ok(())
     }
 
-    /// Nothing can match a bucket any more.
+    /// Nothing can match a page any more.
     fn timer(&mut self, timer: Record<'_>, out: &mut Out) -> Result {
         let key = timer.state_key();
-        let Some((side, bucket)) = bucket_of_timer(timer.sub()) else {
+        let Some((side, bucket, page)) = page_of_timer(timer.sub()) else {
             return Ok(());
         };
-        let (mut number, mut pages) = (0, 0);
-        while self.settings.alone(side) && number <= pages {
-            let Some(n) = SIDES[side].load(out, key, bucket, number, &mut self.page) else {
-                break;
-            };
-            pages = pages.max(n);
+        if self.settings.alone(side) && SIDES[side].load(out, key, bucket, page, &mut self.page).is_some() {
             while let Some(row) = self.page.next() {
                 if row.matched {
                     continue;
@@ -189,17 +199,48 @@ impl Transform for Join {
                 self.writer.write(&self.settings, values, row.time, out)?;
                 emit(None, key, row.time, &self.writer.value, out);
             }
-            number += 1;
         }
-        SIDES[side].clear(out, key, bucket);
+        SIDES[side].remove(out, key, bucket, page);
         Ok(())
     }
 }
 
-/// Side and bucket of a timer.
-fn bucket_of_timer(sub: &[u8]) -> Option<(usize, i64)> {
-    let (side, bucket) = sub.split_first()?;
-    Some((usize::from(*side).min(RIGHT), bucket_of(bucket)?))
+/// Side, bucket and page of a timer.
+fn page_of_timer(sub: &[u8]) -> Option<(usize, i64, u32)> {
+    let (side, place) = sub.split_first()?;
+    let (bucket, page) = place_of(place)?;
+    Some((usize::from(*side).min(RIGHT), bucket, page))
+}
+
+/// Makes an object of the members with these names; false when the value is no object.
+fn cut(value: &[u8], names: &[String], to: &mut Vec<u8>) -> bool {
+    let found = scan::whole(value);
+    if found.kind != Kind::Object {
+        return false;
+    }
+    to.clear();
+    let mut plain = Vec::new();
+    for (name, escaped, member) in scan::members(found.raw) {
+        let known = if escaped {
+            plain.clear();
+            json::unescape(name, &mut plain);
+            names.iter().any(|n| n.as_bytes() == plain)
+        } else {
+            names.iter().any(|n| n.as_bytes() == name)
+        };
+        if known {
+            to.push(if to.is_empty() { b'{' } else { b',' });
+            to.push(b'"');
+            to.extend_from_slice(name);
+            to.extend_from_slice(b"\":");
+            member.write(to);
+        }
+    }
+    if to.is_empty() {
+        to.push(b'{');
+    }
+    to.push(b'}');
+    true
 }
 
 /// Writes a record: one that stems from a record, or from none.

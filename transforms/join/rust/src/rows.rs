@@ -1,4 +1,4 @@
-//! The records of one side that are kept, in pages.
+//! The records of one side that are kept, in pages. Each has a timer of its own, so that it can be removed without being read.
 //!
 //! A page lies under key, bucket of time (8 bytes, order kept) and number of the page (4 bytes, big-endian). Page 0 begins with
 //! the number of the bucket's last page; then, as in all others, the rows follow in order of arrival: length of the value
@@ -37,32 +37,28 @@ pub struct Row {
     pub matched: bool,
 }
 
-/// The sub-key of a page.
-fn sub(bucket: i64, page: u32) -> [u8; 12] {
+/// The sub-key of a page. Its bytes have the order of the numbers.
+pub fn sub(bucket: i64, page: u32) -> [u8; 12] {
     let mut s = [0; 12];
-    s[..8].copy_from_slice(&bucket_bytes(bucket));
+    s[..8].copy_from_slice(&((bucket as u64) ^ 1 << 63).to_be_bytes());
     s[8..].copy_from_slice(&page.to_be_bytes());
     s
 }
 
-/// A bucket's number in eight bytes that keep the order.
-pub fn bucket_bytes(bucket: i64) -> [u8; 8] {
-    ((bucket as u64) ^ 1 << 63).to_be_bytes()
-}
-
-/// What [`bucket_bytes`] wrote.
-pub fn bucket_of(bytes: &[u8]) -> Option<i64> {
-    Some((u64::from_be_bytes(bytes.try_into().ok()?) ^ 1 << 63) as i64)
+/// Bucket and page of a sub-key.
+pub fn place_of(sub: &[u8]) -> Option<(i64, u32)> {
+    let (bucket, page) = sub.split_first_chunk::<8>()?;
+    Some(((u64::from_be_bytes(*bucket) ^ 1 << 63) as i64, u32::from_be_bytes(page.try_into().ok()?)))
 }
 
 impl Rows {
-    /// Says that a bucket will be read.
-    pub fn want(&self, want: &mut Want<'_>, key: &[u8], bucket: i64) {
-        self.0.want(want, key, &sub(bucket, 0));
+    /// Says that a page will be read.
+    pub fn want(&self, want: &mut Want<'_>, key: &[u8], bucket: i64, page: u32) {
+        self.0.want(want, key, &sub(bucket, page));
     }
 
-    /// Appends a row; true when it is the bucket's first.
-    pub fn push(&self, out: &mut Out, key: &[u8], bucket: i64, time: i64, matched: bool, value: &[u8]) -> bool {
+    /// Appends a row; returns the page's number when it is its first.
+    pub fn push(&self, out: &mut Out, key: &[u8], bucket: i64, time: i64, matched: bool, value: &[u8]) -> Option<u32> {
         let size = ROW_HEAD + value.len();
         let first = self.0.entry(out, key, &sub(bucket, 0));
         let (new, last, len) = match first.get() {
@@ -87,7 +83,7 @@ impl Rows {
         row[4] = u8::from(matched);
         row[5..ROW_HEAD].copy_from_slice(&time.to_le_bytes());
         row[ROW_HEAD..].copy_from_slice(value);
-        new
+        (new || page > last).then_some(page)
     }
 
     /// Copies a page out; `None` when there is none. Page 0 says how many there are.
@@ -108,9 +104,9 @@ impl Rows {
         page.dirty
     }
 
-    /// Removes a bucket.
-    pub fn clear(&self, out: &mut Out, key: &[u8], bucket: i64) {
-        self.0.clear_prefix(out, key, &bucket_bytes(bucket));
+    /// Removes a page.
+    pub fn remove(&self, out: &mut Out, key: &[u8], bucket: i64, page: u32) {
+        self.0.delete(out, key, &sub(bucket, page));
     }
 }
 

@@ -128,6 +128,21 @@ fn a_key_with_many_rows_and_large_ones() {
 }
 
 #[test]
+fn keeps_what_is_read() {
+    let mut fields = job(r#"{"where":"left/w > 0","fields":["left/a","left/o/x","right/b"]}"#);
+    let l = r#"{"\u0061":1,"o":{"x":2,"y":3},"w":1,"z":"not read"}"#;
+    fields.run(0, 0, &[left(0, l), left(0, "7"), row(1, "l", 0, r#"{"c":1}"#)]).unwrap();
+    let kept =
+        |job: &Keyed<Join>, table: &str| job.entries(table).iter().map(|(_, _, v)| String::from_utf8_lossy(v).into_owned()).collect::<String>();
+    assert!(kept(&fields, "left").contains(r#"{"\u0061":1,"o":{"x":2,"y":3},"w":1}"#) && kept(&fields, "left").ends_with('7'));
+    assert!(kept(&fields, "right").ends_with("{}"));
+    assert_eq!(shown(&fields.run(0, 0, &[right(0, r#"{"b":4}"#)]).unwrap()), [r#"{"a":1,"x":2,"b":4}"#]);
+    let mut whole = job(r#"{"type":"semi"}"#);
+    whole.run(0, 0, &[left(0, l), row(1, "l", 0, l)]).unwrap();
+    assert!(kept(&whole, "left").ends_with(l) && kept(&whole, "right").ends_with("{}"));
+}
+
+#[test]
 fn what_it_cannot_join_is_set_aside() {
     let mut job1 = job(r#"{"within":{"after":"1s"}}"#);
     let inputs = [

@@ -156,6 +156,12 @@ impl Program {
         Ok(Expr { root: self.items.len() as u32 - 1, name: self.names.len() as u32 - 1 })
     }
 
+    /// The pointers that are read of a value: the first, or the second.
+    pub fn pointers(&self, value: usize) -> impl Iterator<Item = &str> {
+        let pointers = &self.pointers[value];
+        (0..pointers.len()).map(|i| pointers.text(i))
+    }
+
     /// The pointer that an expression is, when it is nothing else.
     pub fn as_pointer(&self, e: Expr) -> Option<&str> {
         match self.items[e.root as usize].node {
