@@ -45,59 +45,71 @@ type source interface {
 	seek(key []byte) // as Cursor.Seek
 	next()
 	key() []byte // nil at the end
-	// entry is what the layer says of the key; live is false for a deletion.
-	entry() (value []byte, expiry int64, live bool, err error)
+	live() bool  // the layer has the entry, and not its deletion
+	// entry is what the layer has of a live entry.
+	entry() (value []byte, expiry int64, err error)
 	err() error
 }
 
-// merged walks the newest word of several layers on each key. Layers come newest first.
+// merged walks the newest word of several layers on each key that begins with a prefix. Layers come newest first.
 type merged struct {
 	layers     []source
 	descending bool
-	at         int // the layer whose word counts, or -1
+	prefix     []byte
+	active     []source // those that stand on such a key
+	top        source   // the one whose word counts, or nil at the end
 }
 
-func (m *merged) seek(key []byte) {
+// seek moves to the first key at or above key (descending: the last below it), if it begins with prefix.
+func (m *merged) seek(key, prefix []byte) {
+	m.prefix = append(m.prefix[:0], prefix...)
+	m.active = m.active[:0]
 	for _, s := range m.layers {
 		s.seek(key)
+		m.active = append(m.active, s)
 	}
 	m.pick()
 }
 
 func (m *merged) pick() {
-	m.at = -1
+	left := m.active[:0]
 	var best []byte
-	for i, s := range m.layers {
+	m.top = nil
+	for _, s := range m.active {
 		k := s.key()
-		if k == nil {
-			continue
+		if !bytes.HasPrefix(k, m.prefix) || k == nil {
+			continue // and it will not come back
 		}
-		if m.at >= 0 {
-			c := bytes.Compare(k, best)
-			if c == 0 || (c > 0) != m.descending {
+		left = append(left, s)
+		if m.top != nil {
+			if c := bytes.Compare(k, best); c == 0 || (c > 0) != m.descending {
 				continue
 			}
 		}
-		m.at, best = i, k
+		m.top, best = s, k
 	}
+	m.active = left
 }
 
 func (m *merged) next() {
-	k := m.layers[m.at].key()
-	for i, s := range m.layers {
-		if i != m.at && bytes.Equal(s.key(), k) {
-			s.next()
+	if len(m.active) > 1 {
+		k := m.top.key()
+		for _, s := range m.active {
+			if s != m.top && bytes.Equal(s.key(), k) {
+				s.next()
+			}
 		}
 	}
-	m.layers[m.at].next()
+	m.top.next()
 	m.pick()
 }
 
+// key is nil at the end, or in trouble, which err tells.
 func (m *merged) key() []byte {
-	if m.at < 0 {
+	if m.top == nil {
 		return nil
 	}
-	return m.layers[m.at].key()
+	return m.top.key()
 }
 
 // err is the trouble of any layer: it ends the layer, and its words are missing.
@@ -115,6 +127,8 @@ type setSource struct {
 	set        *changeSet
 	descending bool
 	run, i     int
+	held       []byte // the key, or nil
+	stored     []byte // nil for a deletion
 }
 
 func (s *setSource) seek(key []byte) {
@@ -126,17 +140,21 @@ func (s *setSource) seek(key []byte) {
 		s.i = 0
 	}
 	if s.descending {
-		s.next()
+		s.back()
 	}
+	s.hold()
 }
 
 func (s *setSource) next() {
-	if !s.descending {
-		if s.i++; s.i == len(s.set.runs[s.run].refs) {
-			s.run, s.i = s.run+1, 0
-		}
-		return
+	if s.descending {
+		s.back()
+	} else if s.i++; s.i == len(s.set.runs[s.run].refs) {
+		s.run, s.i = s.run+1, 0
 	}
+	s.hold()
+}
+
+func (s *setSource) back() {
 	if s.i--; s.i < 0 {
 		if s.run--; s.run >= 0 {
 			s.i = len(s.set.runs[s.run].refs) - 1
@@ -144,22 +162,18 @@ func (s *setSource) next() {
 	}
 }
 
-func (s *setSource) key() []byte {
-	if s.run < 0 || s.run >= len(s.set.runs) {
-		return nil
+func (s *setSource) hold() {
+	s.held, s.stored = nil, nil
+	if s.run >= 0 && s.run < len(s.set.runs) {
+		r := s.set.runs[s.run]
+		s.held, s.stored = r.at(r.refs[s.i])
 	}
-	return s.set.runs[s.run].key(s.i)
 }
 
-func (s *setSource) entry() ([]byte, int64, bool, error) {
-	r := s.set.runs[s.run]
-	_, stored := r.at(r.refs[s.i])
-	if stored == nil {
-		return nil, 0, false, nil
-	}
-	value, expiry, err := parseStored(stored)
-	return value, expiry, true, err
-}
+func (s *setSource) key() []byte { return s.held }
+func (s *setSource) live() bool  { return s.stored != nil }
+
+func (s *setSource) entry() ([]byte, int64, error) { return parseStored(s.stored) }
 
 func (s *setSource) err() error { return nil }
 
@@ -188,13 +202,14 @@ func (s *cursorSource) hold() {
 
 func (s *cursorSource) key() []byte { return s.held }
 
-func (s *cursorSource) entry() ([]byte, int64, bool, error) {
+func (s *cursorSource) live() bool { return true }
+
+func (s *cursorSource) entry() ([]byte, int64, error) {
 	stored, err := s.cursor.Value()
 	if err != nil {
-		return nil, 0, false, err
+		return nil, 0, err
 	}
-	value, expiry, err := parseStored(stored)
-	return value, expiry, true, err
+	return parseStored(stored)
 }
 
 func (s *cursorSource) err() error {
@@ -210,7 +225,7 @@ func (b *basis) walk(r Range, descending bool) (*merged, Cursor, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("walk the state: %w", err)
 	}
-	m := &merged{descending: descending, at: -1}
+	m := &merged{descending: descending}
 	for _, p := range b.pending {
 		if len(p.set.runs) > 0 {
 			m.layers = append(m.layers, &setSource{set: &p.set, descending: descending})

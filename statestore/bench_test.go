@@ -211,3 +211,33 @@ func BenchmarkBatch(b *testing.B) {
 		n++
 	}
 }
+
+// Timers that are due: found in their order and fired.
+func BenchmarkDue(b *testing.B) {
+	const timers = 10_000
+	s := benchStore(b, 0)
+	n := int64(0)
+	for b.Loop() {
+		benchBatch(b, s, n, func(l *statestore.Lane) {
+			for i := range timers {
+				_ = l.SetTimer(statestore.Timer{AtMS: n, Group: uint8(i % 64), Key: fmt.Append(nil, "customer-", i)})
+			}
+		})
+		txn, err := s.Begin(b.Context(), statestore.BatchInfo{Batch: n + 1, WatermarkMS: n + 1, Lanes: 1, Stages: oneStage})
+		if err != nil {
+			b.Fatal(err)
+		}
+		fired := 0
+		if _, err := txn.Lane(0, 0).Due(timers, func(*statestore.Timer) error { fired++; return nil }); err != nil || fired != timers {
+			b.Fatal(fired, err)
+		}
+		if _, err := txn.Sum(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Seal(b.Context(), txn); err != nil {
+			b.Fatal(err)
+		}
+		txn.Close()
+		n += 2
+	}
+}

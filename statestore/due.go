@@ -164,23 +164,19 @@ type finder struct {
 // find returns the first f.most due timers, and whether there are more. It sets the bounds for what stays.
 func (f *finder) find() (list []dueTimer, rest bool, err error) {
 	l := f.lane
-	tid := l.txn.stages[l.stage].transform
-	r := Range{Lower: appendHead(nil, tid, uint8(l.from), 0), Upper: appendHead(nil, tid, uint8(l.to), 0)}
-	m, cursor, err := l.txn.basis.walk(r, false)
+	s, err := l.long(0)
 	if err != nil {
 		return nil, false, err
 	}
+	base := merged{layers: s.layers[1:]}
 	f.left = *allTimes(never)
-	for g := l.from; g < l.to && err == nil; g++ {
-		if l.timers.base[g][f.domain] <= f.limit {
-			err = f.group(m, tid, uint8(g))
+	for g := l.from; g < l.to; g++ {
+		if l.timers.base[g][f.domain] > f.limit {
+			continue
 		}
-	}
-	if cerr := cursor.Close(); err == nil && cerr != nil {
-		err = fmt.Errorf("read timers: %w", cerr)
-	}
-	if err != nil {
-		return nil, false, err
+		if err := f.group(&base, uint8(g)); err != nil {
+			return nil, false, err
+		}
 	}
 	f.cut()
 	for g := l.from; g < l.to; g++ {
@@ -191,23 +187,15 @@ func (f *finder) find() (list []dueTimer, rest bool, err error) {
 }
 
 // group collects the due timers of one group.
-func (f *finder) group(m *merged, tid uint16, group uint8) error {
+func (f *finder) group(m *merged, group uint8) error {
 	after := &f.lane.timers.after[group][f.domain]
-	prefix := append(appendHead(nil, tid, group, timerTable), timerKeyLen, byte(f.domain))
-	m.seek(prefix)
-	for ; ; m.next() {
-		k := m.key()
-		if k == nil || !bytes.HasPrefix(k, prefix) {
-			*after = never
-			return m.err()
-		}
-		if _, _, live, err := m.layers[m.at].entry(); err != nil || !live {
-			if err != nil {
-				return err
-			}
+	tid := f.lane.txn.stages[f.lane.stage].transform
+	prefix := append(appendHead(make([]byte, 0, headLen+2), tid, group, timerTable), timerKeyLen, byte(f.domain))
+	for m.seek(prefix, prefix); m.key() != nil; m.next() {
+		if !m.top.live() {
 			continue
 		}
-		at, err := f.take(k)
+		at, err := f.take(m.key())
 		if err != nil {
 			return err
 		}
@@ -216,6 +204,8 @@ func (f *finder) group(m *merged, tid uint16, group uint8) error {
 			return nil
 		}
 	}
+	*after = never
+	return m.err()
 }
 
 // take notes a timer if it is due and still set.

@@ -122,14 +122,15 @@ func (l *list) keep(i listItem) {
 // read lists the entries of a key in the state before the batch.
 func (b *merged) read(prefix []byte) (*list, error) {
 	l := &list{}
-	for b.seek(prefix); !l.long && bytes.HasPrefix(b.key(), prefix); b.next() {
-		value, expiry, live, err := b.layers[b.at].entry()
+	for b.seek(prefix, prefix); !l.long && b.key() != nil; b.next() {
+		if !b.top.live() {
+			continue
+		}
+		value, expiry, err := b.top.entry()
 		if err != nil {
 			return nil, err
 		}
-		if live {
-			l.add(b.key(), value, expiry)
-		}
+		l.add(b.key(), value, expiry)
 	}
 	return l, b.err()
 }
@@ -166,9 +167,11 @@ func (s *listSource) key() []byte {
 	return s.items[s.at].key
 }
 
-func (s *listSource) entry() ([]byte, int64, bool, error) {
+func (s *listSource) live() bool { return true }
+
+func (s *listSource) entry() ([]byte, int64, error) {
 	i := &s.items[s.at]
-	return i.value, i.expiry, true, nil
+	return i.value, i.expiry, nil
 }
 
 func (s *listSource) err() error { return nil }

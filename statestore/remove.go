@@ -175,19 +175,12 @@ func (b *basis) keysOf(id retiredID, most int) ([][]byte, error) {
 	}
 	var keys [][]byte
 	for _, prefix := range prefixes {
-		for m.seek(prefix); bytes.HasPrefix(m.key(), prefix) && len(keys) < most; m.next() {
-			_, _, live, eerr := m.layers[m.at].entry()
-			if eerr != nil {
-				err = eerr
-				break
-			}
-			if live {
+		for m.seek(prefix, prefix); m.key() != nil && len(keys) < most; m.next() {
+			if m.top.live() {
 				keys = append(keys, bytes.Clone(m.key()))
 			}
 		}
-		if err == nil {
-			err = m.err()
-		}
+		err = m.err()
 		if err != nil || len(keys) == most {
 			break
 		}

@@ -82,26 +82,22 @@ func (l *Lane) Scan(e Entry, after []byte, descending bool, visit func(sub, valu
 	if !l.start(s, prefix, subAt, after, descending) {
 		return nil
 	}
-	for ; ; s.next() {
-		k := s.key()
-		if k == nil {
-			return s.err()
-		}
-		if !bytes.HasPrefix(k, prefix) {
-			return nil
-		}
-		value, expiry, live, err := s.layers[s.at].entry()
-		switch {
-		case err != nil:
-			return err
-		case !live:
-			if s.at == 0 {
+	for ; s.key() != nil; s.next() {
+		if !s.top.live() {
+			if s.top == source(&s.over) {
 				l.passed++
 			}
-		case !expired(expiry, l.txn.info.TimeMS) && !visit(k[subAt:], value):
+			continue
+		}
+		value, expiry, err := s.top.entry()
+		if err != nil {
+			return err
+		}
+		if !expired(expiry, l.txn.info.TimeMS) && !visit(s.key()[subAt:], value) {
 			return nil
 		}
 	}
+	return s.err()
 }
 
 // start moves a walk to its first entry, or says that there is none.
@@ -109,26 +105,26 @@ func (l *Lane) start(s *scan, prefix []byte, subAt int, from []byte, descending 
 	sub := prefix[subAt:]
 	if !descending {
 		if from == nil || bytes.Compare(from, sub) < 0 {
-			s.seek(prefix)
+			s.seek(prefix, prefix)
 			return true
 		}
 		if !bytes.HasPrefix(from, sub) {
 			return false
 		}
 		l.second = append(append(append(l.second[:0], prefix[:subAt]...), from...), 0)
-		s.seek(l.second)
+		s.seek(l.second, prefix)
 		return true
 	}
 	if from == nil || (bytes.Compare(from, sub) > 0 && !bytes.HasPrefix(from, sub)) {
 		l.second = after(l.second, prefix)
-		s.seek(l.second)
+		s.seek(l.second, prefix)
 		return true
 	}
 	if bytes.Compare(from, sub) <= 0 {
 		return false
 	}
 	l.second = append(append(l.second[:0], prefix[:subAt]...), from...)
-	s.seek(l.second)
+	s.seek(l.second, prefix)
 	return true
 }
 
@@ -162,8 +158,8 @@ func (l *Lane) DeletePrefix(e Entry, before []byte) (entries int, err error) {
 		if err != nil {
 			return entries, err
 		}
-		s.seek(from)
-		list, visited, done, err := l.collect(s, prefix, end, &keys)
+		s.seek(from, prefix)
+		list, visited, done, err := l.collect(s, end, &keys)
 		entries += visited
 		if err != nil {
 			return entries, err
@@ -180,22 +176,26 @@ func (l *Lane) DeletePrefix(e Entry, before []byte) (entries int, err error) {
 }
 
 // collect copies the keys of the next visible entries, at most deleteChunk.
-func (l *Lane) collect(s *scan, prefix, end []byte, to *arena) (list [][]byte, visited int, done bool, err error) {
+func (l *Lane) collect(s *scan, end []byte, to *arena) (list [][]byte, visited int, done bool, err error) {
 	for ; len(list) < deleteChunk; s.next() {
 		k := s.key()
 		if k == nil {
 			return list, visited, true, s.err()
 		}
-		if !bytes.HasPrefix(k, prefix) || (end != nil && bytes.Compare(k, end) >= 0) {
+		if end != nil && bytes.Compare(k, end) >= 0 {
 			return list, visited, true, nil
 		}
-		_, expiry, live, err := s.layers[s.at].entry()
-		switch {
-		case err != nil:
+		if !s.top.live() {
+			if s.top == source(&s.over) {
+				visited++
+			}
+			continue
+		}
+		_, expiry, err := s.top.entry()
+		if err != nil {
 			return list, visited, true, err
-		case !live && s.at == 0:
-			visited++
-		case live && !expired(expiry, l.txn.info.TimeMS):
+		}
+		if !expired(expiry, l.txn.info.TimeMS) {
 			visited++
 			list = append(list, to.copy(k))
 		}
@@ -252,9 +252,11 @@ func (s *overlaySource) key() []byte {
 	return nil
 }
 
-func (s *overlaySource) entry() ([]byte, int64, bool, error) {
+func (s *overlaySource) live() bool { return s.record().flags&recDeleted == 0 }
+
+func (s *overlaySource) entry() ([]byte, int64, error) {
 	r := s.record()
-	return r.value, r.expiry, r.flags&recDeleted == 0, nil
+	return r.value, r.expiry, nil
 }
 
 func (s *overlaySource) err() error { return nil }

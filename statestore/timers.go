@@ -1,9 +1,6 @@
 package statestore
 
-import (
-	"bytes"
-	"fmt"
-)
+import "fmt"
 
 // Due reports whether any timer is due under a watermark and a time, in milliseconds; a watermark of 0 is none yet.
 func (s *Store) Due(watermarkMS, timeMS int64) (bool, error) {
@@ -82,12 +79,8 @@ func (s *Store) firstTimer(domain int, upTo int64) (int64, error) {
 // firstIn finds the first timer of one group.
 func firstIn(m *merged, transform uint16, group uint8, domain int) (int64, error) {
 	prefix := append(appendHead(nil, transform, group, timerTable), timerKeyLen, byte(domain))
-	for m.seek(prefix); bytes.HasPrefix(m.key(), prefix); m.next() {
-		_, _, live, err := m.layers[m.at].entry()
-		if err != nil {
-			return never, err
-		}
-		if !live {
+	for m.seek(prefix, prefix); m.key() != nil; m.next() {
+		if !m.top.live() {
 			continue
 		}
 		k, err := parseKey(m.key())

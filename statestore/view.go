@@ -210,15 +210,17 @@ func (v *View) walkGroup(ctx context.Context, t Table, group uint8, key []byte, 
 	}()
 	row := Row{Table: t, Group: group}
 	n := 0
-	for m.seek(prefix); bytes.HasPrefix(m.key(), prefix); m.next() {
+	for m.seek(prefix, prefix); m.key() != nil; m.next() {
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		live, err := row.read(m)
-		if err != nil {
+		if !m.top.live() {
+			continue
+		}
+		if err := row.read(m); err != nil {
 			return false, err
 		}
-		if live && !visit(&row) {
+		if !visit(&row) {
 			return false, nil
 		}
 	}
@@ -226,23 +228,23 @@ func (v *View) walkGroup(ctx context.Context, t Table, group uint8, key []byte, 
 }
 
 // read fills a row from where a walk stands.
-func (r *Row) read(m *merged) (live bool, err error) {
-	value, expiry, live, err := m.layers[m.at].entry()
-	if err != nil || !live {
-		return false, err
+func (r *Row) read(m *merged) error {
+	value, expiry, err := m.top.entry()
+	if err != nil {
+		return err
 	}
 	k, err := parseKey(m.key())
 	if err != nil {
-		return false, fmt.Errorf("walk the state: %w", err)
+		return fmt.Errorf("walk the state: %w", err)
 	}
 	r.Key, r.Sub, r.Value, r.ExpiryMS = k.key, k.sub, value, expiry
 	if k.table != timerTable {
-		return true, nil
+		return nil
 	}
 	t, err := parseTimer(k)
 	if err != nil {
-		return false, fmt.Errorf("walk the state: %w", err)
+		return fmt.Errorf("walk the state: %w", err)
 	}
 	r.Timer, r.Domain, r.AtMS, r.Key, r.Sub = true, t.Domain, t.AtMS, t.Key, t.Sub
-	return true, nil
+	return nil
 }
