@@ -26,21 +26,23 @@ func (s *Store) Rewind(ctx context.Context, batch int64) error {
 		why = fmt.Errorf("the state is that of batch %d, ahead of batch %d", last, batch)
 	}
 	if why == nil {
-		logs, tip, err := s.chain(from, batch)
-		if err == nil {
-			err = s.follow(ctx, logs)
-		}
 		newest := s.newestSnapshot(batch)
+		logs, tip, err := s.chain(from, batch)
+		if newest <= last {
+			if err = s.follow(ctx, logs); errors.Is(err, ErrMissing) || errors.Is(err, ErrCorrupt) {
+				return nil // Load will ask for it, and knows what was decided
+			}
+			return err
+		}
+		// Nothing may be loaded before it is certain that the backend stays.
 		if err == nil && tip < newest {
 			err = fmt.Errorf("the state is that of batch %d, and changelogs up to the snapshot of batch %d are gone", tip, newest)
 		}
-		switch {
-		case err == nil:
-			return nil
-		case newest <= last && (errors.Is(err, ErrMissing) || errors.Is(err, ErrCorrupt)):
-			return nil // Load will ask for it, and knows what was decided
-		case newest <= last:
-			return err
+		if err == nil {
+			err = s.readAll(ctx, logs)
+		}
+		if err == nil {
+			return s.follow(ctx, logs)
 		}
 		why = err
 	}
@@ -214,12 +216,17 @@ func (s *Store) tryBase(ctx context.Context, base, batch int64) ([]changelogFile
 	if base < 0 && tip < batch && len(logs) == 0 {
 		return nil, &FileError{File: s.changelogPath(batch, "*"), Batch: batch, Offset: -1, Err: ErrMissing}
 	}
+	return logs, s.readAll(ctx, logs)
+}
+
+// readAll makes sure that changelogs can be read.
+func (s *Store) readAll(ctx context.Context, logs []changelogFile) error {
 	for _, l := range logs {
 		if _, err := s.readPending(ctx, l.batch, l.attempt, l.meta.Digest); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return logs, nil
+	return nil
 }
 
 // replaceBackend makes a new backend with what a snapshot has. Until the marker is written, which is the last of it, the

@@ -41,6 +41,9 @@ const (
 // maxLag is the number of batches that may be applied and not yet in tables: what a start has to load at most.
 const maxLag = 400
 
+// arenas is how many memtables there are at most: one that is filled, one that waits, one that becomes a table.
+const arenas = 3
+
 // bitDelete is Badger's mark of a deletion in the meta of a written pair.
 const bitDelete = 1
 
@@ -57,7 +60,8 @@ type backend struct {
 	// write guards what is written: one Apply, Discard or Flush at a time.
 	write   sync.Mutex
 	pending []pendingOldest
-	lag     int // batches applied since the memtable was last seen to go to a table
+	lag     int                                // batches applied since the memtable was last seen to go to a table
+	recent  struct{ keys, bytes atomic.Int64 } // written since then
 
 	closeOnce sync.Once
 	closeErr  error
@@ -221,7 +225,6 @@ func (b *backend) Apply(ctx context.Context, m statestore.Marker, changes iter.S
 	b.applied.Store(m.Batch)
 	b.lag++
 	b.advance()
-	b.trim.tick(b)
 	if b.lag < maxLag {
 		return nil
 	}
@@ -271,6 +274,8 @@ func (b *backend) advance() {
 	if safe > b.durable.Load() {
 		b.durable.Store(safe)
 		b.lag = 0
+		b.recent.keys.Store(0)
+		b.recent.bytes.Store(0)
 	}
 	for len(b.pending) > 0 && b.pending[0].after < safe {
 		b.db.SetDiscardTs(version(b.pending[0].oldest))
@@ -324,14 +329,14 @@ func (b *backend) logs() (newest string, err error) {
 	return newest, nil
 }
 
-// Stats sums up the tables. Keys counts every version that is still stored.
+// Stats sums up the tables and what is not in them yet. Keys counts every version that is still stored.
 func (b *backend) Stats() statestore.BackendStats {
-	var s statestore.BackendStats
+	s := statestore.BackendStats{Keys: b.recent.keys.Load(), Bytes: b.recent.bytes.Load()}
 	for _, t := range b.db.Tables() {
 		s.Keys += int64(t.KeyCount)
 		s.Bytes += int64(t.OnDiskSize)
 	}
-	s.Memory = 2 * memTable
+	s.Memory = arenas * memTable
 	return s
 }
 
@@ -402,9 +407,12 @@ func (w *writer) send(point string) error {
 		w.drop()
 		return fmt.Errorf("write state: %w", w.err)
 	}
+	w.b.trim.look(w.b)
 	if point != "" {
 		w.b.cfg.Point(point)
 	}
+	w.b.recent.keys.Add(int64(w.entries))
+	w.b.recent.bytes.Add(int64(w.bytes))
 	loader := w.loader
 	w.loader, w.entries, w.bytes = nil, 0, 0
 	if loader == nil {

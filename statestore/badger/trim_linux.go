@@ -30,7 +30,14 @@ type trimmer struct {
 
 // tick is called on every read.
 func (t *trimmer) tick(b *backend) {
-	if t.reads.Add(1)%trimEvery != 0 || !t.busy.TryLock() {
+	if t.reads.Add(1)%trimEvery == 0 {
+		t.look(b)
+	}
+}
+
+// look gives pages back when there are too many.
+func (t *trimmer) look(b *backend) {
+	if !t.busy.TryLock() {
 		return
 	}
 	defer t.busy.Unlock()
