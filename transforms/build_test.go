@@ -49,6 +49,23 @@ func cargo() string {
 	return "/usr/bin/cargo"
 }
 
+// modulesOf are the files that build.sh makes of a language, by folder.
+func modulesOf(lang string) map[string][]string {
+	all := map[string][]string{}
+	for _, name := range transformsBuilt {
+		all[name] = []string{builds(name)[lang]}
+		if lang == "go" {
+			all[name] = append(all[name], builds(name)[lang]+".json")
+		}
+	}
+	if lang == "rust" {
+		for _, name := range StockNames() {
+			all[name] = []string{name + ".wasm"}
+		}
+	}
+	return all
+}
+
 // rebuild runs build.sh for one language and compares what it made with what is committed.
 func rebuild(t *testing.T, lang string) {
 	t.Helper()
@@ -56,11 +73,7 @@ func rebuild(t *testing.T, lang string) {
 	if text, err := exec.Command("./build.sh", lang, out).CombinedOutput(); err != nil {
 		t.Fatalf("build.sh %s: %v\n%s", lang, err, text)
 	}
-	for _, name := range transformsBuilt {
-		files := []string{builds(name)[lang]}
-		if lang == "go" {
-			files = append(files, builds(name)[lang]+".json")
-		}
+	for name, files := range modulesOf(lang) {
 		for _, f := range files {
 			file := filepath.Join(name, f)
 			want, err := os.ReadFile(file)

@@ -13,12 +13,16 @@ import (
 	"time"
 )
 
+// programs is where the built program lies; "" until it is built.
+var programs string
+
 // builtProgram builds wasmill once, and returns where it lies.
 var builtProgram = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "wasmill-transforms-")
 	if err != nil {
 		return "", err
 	}
+	programs = dir
 	program := filepath.Join(dir, "wasmill")
 	if text, err := exec.Command("go", "build", "-o", program, "../cli/wasmill").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build wasmill: %w\n%s", err, text)
@@ -28,8 +32,8 @@ var builtProgram = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if program, err := builtProgram(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(program))
+	if programs != "" {
+		_ = os.RemoveAll(programs)
 	}
 	os.Exit(code)
 }

@@ -1,11 +1,13 @@
 package transforms
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/wasmill/wasmill/abi"
 )
@@ -28,6 +30,74 @@ func stateless(tb testing.TB, name, config string) *guest {
 	return load(tb, wasm, m, config)
 }
 
+// TestStockModules: each has its manifest in its section, under its own name, a schema of its configuration, a summary, a
+// reference and a configuration that it is tried out with; and none is large.
+func TestStockModules(t *testing.T) {
+	total := 0
+	for _, name := range StockNames() {
+		wasm, sidecar, ok := Stock(name)
+		if !ok || sidecar != nil {
+			t.Fatalf("%s: %v, sidecar %q", name, ok, sidecar)
+		}
+		total += len(wasm)
+		text, err := os.ReadFile(filepath.Join(name, "rust", "manifest.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(wasm, append([]byte("\x07wasmill"), text...)) {
+			t.Errorf("%s has no section with its manifest: run transforms/build.sh rust", name)
+		}
+		m, err := abi.ParseManifest(text)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if m.Name != name || !json.Valid(m.Config) || m.Outputs[0].Name != "out" {
+			t.Errorf("%s: name %s, schema %s, first output %s", name, m.Name, m.Config, m.Outputs[0].Name)
+		}
+		reference := StockReference(name)
+		for _, o := range m.Outputs[1:] {
+			if !strings.Contains(reference, "`"+o.Name+"`") {
+				t.Errorf("%s/README.md says nothing of the output %s", name, o.Name)
+			}
+		}
+		if StockSummary(name) == "" || !strings.HasPrefix(reference, "# "+name+"\n") || stockConfigs[name] == "" {
+			t.Errorf("%s: summary %q, reference %.20q, configuration %q", name, StockSummary(name), reference, stockConfigs[name])
+		}
+	}
+	if total > 2<<20 {
+		t.Errorf("the stock modules have %d bytes: they are part of the program", total)
+	}
+	if _, _, ok := Stock("stock"); ok || StockReference("clean") != "" || !strings.HasPrefix(ExpressionReference(), "# Expressions\n") {
+		t.Error("other names are known, or the expressions are not described")
+	}
+}
+
+// TestStockSchemas: what the schema of a configuration names is what the reference describes, and the other way round.
+func TestStockSchemas(t *testing.T) {
+	for _, name := range StockNames() {
+		text, err := os.ReadFile(filepath.Join(name, "rust", "manifest.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m struct {
+			Config struct {
+				Type                 string
+				AdditionalProperties *bool
+				Properties           map[string]struct{ Description string }
+			}
+		}
+		fromJSON(t, string(text), &m)
+		if m.Config.Type != "object" || m.Config.AdditionalProperties == nil || *m.Config.AdditionalProperties {
+			t.Errorf("%s: the schema takes any setting", name)
+		}
+		for setting, s := range m.Config.Properties {
+			if s.Description == "" || !strings.Contains(StockReference(name), "`"+setting+"`") {
+				t.Errorf("%s: setting %s: description %q, or not in its README.md", name, setting, s.Description)
+			}
+		}
+	}
+}
+
 // BenchmarkStock times the guest's part alone of expressions over bids of 250 bytes.
 func BenchmarkStock(b *testing.B) {
 	for _, c := range []struct{ name, module, config string }{
@@ -39,10 +109,7 @@ func BenchmarkStock(b *testing.B) {
 		{"set", "map", `{"set":{"/price_eur":"/price * 0.92"},"drop":["/extra"]}`},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			start := time.Now()
-			g := stateless(b, c.module, c.config)
-			b.ReportMetric(float64(time.Since(start).Milliseconds()), "ms-load")
-			benchGuest(b, g, bids(1000))
+			benchGuest(b, stateless(b, c.module, c.config), bids(1000))
 		})
 	}
 }

@@ -145,29 +145,10 @@ impl Program {
         Ok(Expr { root, name: self.names.len() as u32 - 1 })
     }
 
-    /// The expression that is this pointer of the first value.
-    ///
-    /// # Errors
-    /// It is no JSON pointer.
-    pub fn pointer(&mut self, name: &str, pointer: &str) -> Result<Expr> {
-        let slot = self.pointers[0].add(pointer).map_err(|why| refuse(format!("{name}: {why}")))?;
-        self.items.push(Item { node: Node::Field(0, slot as u32), at: 0 });
-        self.names.push(name.into());
-        Ok(Expr { root: self.items.len() as u32 - 1, name: self.names.len() as u32 - 1 })
-    }
-
     /// The pointers that are read of a value: the first, or the second.
     pub fn pointers(&self, value: usize) -> impl Iterator<Item = &str> {
         let pointers = &self.pointers[value];
         (0..pointers.len()).map(|i| pointers.text(i))
-    }
-
-    /// The pointer that an expression is, when it is nothing else.
-    pub fn as_pointer(&self, e: Expr) -> Option<&str> {
-        match self.items[e.root as usize].node {
-            Node::Field(scope, slot) => Some(self.pointers[usize::from(scope)].text(slot as usize)),
-            _ => None,
-        }
     }
 
     /// Finds what the expressions read of a record.
@@ -260,23 +241,6 @@ impl<'a> Row<'a> {
     #[inline]
     pub fn is_true(&mut self, e: Expr) -> Result<bool> {
         self.truth(e.root).map(|t| t == Some(true)).map_err(|w| self.explain(e, &w))
-    }
-
-    /// An exact number, `None` when null.
-    ///
-    /// # Errors
-    /// As for [`Row::is_true`]; or it is something else.
-    #[inline]
-    pub fn number(&mut self, e: Expr) -> Result<Option<Dec>> {
-        self.num(e.root).map_err(|w| self.explain(e, &w))
-    }
-
-    /// A time in milliseconds, from an integer or from RFC 3339; `None` when null.
-    ///
-    /// # Errors
-    /// As for [`Row::number`].
-    pub fn time(&mut self, e: Expr) -> Result<Option<i64>> {
-        self.ms(e.root).map_err(|w| self.explain(e, &w))
     }
 
     /// Appends the value as JSON text: what is passed on unchanged is written as it was, null for what is absent.
