@@ -19,6 +19,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(crashEnv) != "" {
+		os.Exit(runCrashChild())
+	}
 	goleak.VerifyTestMain(m)
 }
 
