@@ -1,6 +1,7 @@
 #!/bin/sh
 # Rebuilds every committed module from its source, always to the same bytes. Installs nothing; says what is missing.
 #   build.sh [go|rust] [OUTDIR]     both languages, into this folder, unless told otherwise
+#   build.sh test                   runs the tests that stand beside the sources in Rust, without WebAssembly
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/.." && pwd)
@@ -24,17 +25,14 @@ build_go() {
 	done
 }
 
-build_rust() {
+# toolchain finds the tools for Rust and makes one workspace of all crates, in a folder of its own: cargo hashes where crates
+# lie outside of the workspace, and the hashes order the functions of a module.
+toolchain() {
 	cargo=${WASMILL_CARGO:-/usr/bin/cargo}
 	linker=${WASMILL_WASM_LD:-wasm-ld-19}
 	[ -x "$cargo" ] || missing "$cargo" "Debian: apt-get install rustc-web cargo-web rust-web-src lld-19, or set WASMILL_CARGO"
-	command -v "$linker" >/dev/null || missing "$linker" "Debian: apt-get install lld-19, or set WASMILL_WASM_LD"
 	bin=$(dirname "$cargo")
-	std=$("$bin/rustc" --print sysroot)/lib/rustlib/src/rust
-	[ -d "$std/library/vendor" ] || missing "the source of Rust's standard library" "Debian: apt-get install rust-web-src"
 	target=${CARGO_TARGET_DIR:-$root/abi/sdk/rust/target}
-	# One workspace in a folder of its own: cargo hashes where crates lie outside of the workspace, and the hashes order
-	# the functions of a module.
 	work=$(mktemp -d)
 	trap 'rm -rf "$work"' EXIT
 	copy abi/sdk/rust
@@ -48,6 +46,13 @@ build_rust() {
 		members = ["abi/sdk/rust", "transforms/stock", "transforms/*/rust"]
 		$(sed -n '/^\[profile.release\]/,$p' "$here/clean/rust/Cargo.toml")
 	EOF
+}
+
+build_rust() {
+	toolchain
+	command -v "$linker" >/dev/null || missing "$linker" "Debian: apt-get install lld-19, or set WASMILL_WASM_LD"
+	std=$("$bin/rustc" --print sysroot)/lib/rustlib/src/rust
+	[ -d "$std/library/vendor" ] || missing "the source of Rust's standard library" "Debian: apt-get install rust-web-src"
 	(
 		cd "$work"
 		PATH="$bin:$PATH" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$target" CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER="$linker" \
@@ -61,6 +66,12 @@ build_rust() {
 	done
 }
 
+test_rust() {
+	toolchain
+	cd "$work"
+	PATH="$bin:$PATH" CARGO_TARGET_DIR="$target" "$cargo" test --quiet --offline --workspace --lib --tests
+}
+
 # rust_module is the name of a module from Rust. A job that takes either language by a variable has to name both.
 rust_module() {
 	case $1 in
@@ -72,7 +83,7 @@ rust_module() {
 # copy brings a crate into the workspace: its manifests, words and sources.
 copy() {
 	mkdir -p "$work/$1"
-	for f in Cargo.toml README.md manifest.json src examples; do
+	for f in Cargo.toml README.md manifest.json src examples tests; do
 		if [ -e "$root/$1/$f" ]; then cp -R "$root/$1/$f" "$work/$1/"; fi
 	done
 }
@@ -80,6 +91,7 @@ copy() {
 case $lang in
 go) build_go ;;
 rust) build_rust ;;
+test) test_rust ;;
 all) build_go && build_rust ;;
-*) echo "usage: build.sh [go|rust] [OUTDIR]" >&2 && exit 2 ;;
+*) echo "usage: build.sh [go|rust] [OUTDIR], or build.sh test" >&2 && exit 2 ;;
 esac

@@ -121,11 +121,12 @@ fn drafts() {
         event_time: Some(5000),
         offset: 9,
         partition: 3,
+        input: 1,
     };
     let out = run(
         MANIFEST,
         |r: Record<'_>, out: &mut Out| {
-            assert_eq!((r.event_time(), r.key(), r.offset(), r.partition(), r.input()), (Some(5000), Some(b"k" as &[u8]), 9, 3, 0));
+            assert_eq!((r.event_time(), r.key(), r.offset(), r.partition(), r.input()), (Some(5000), Some(b"k" as &[u8]), 9, 3, 1));
             assert_eq!((r.header("a"), r.header("n"), r.index()), (Some(b"2" as &[u8]), None, Some(0)));
             let mut o = out.from(&r).key(b"key").header("h", Some(b"v")).header("null", None).event_time(7000).object();
             o.set("s", r.get(S));
