@@ -53,6 +53,8 @@ build_rust() {
 	command -v "$linker" >/dev/null || missing "$linker" "Debian: apt-get install lld-19, or set WASMILL_WASM_LD"
 	std=$("$bin/rustc" --print sysroot)/lib/rustlib/src/rust
 	[ -d "$std/library/vendor" ] || missing "the source of Rust's standard library" "Debian: apt-get install rust-web-src"
+	# A library for tests beside a module would have cargo compile everything in another way, for all modules.
+	for t in $rust; do sed -i 's/^crate-type = .*/crate-type = ["cdylib"]/' "$work/transforms/$t/rust/Cargo.toml"; done
 	(
 		cd "$work"
 		PATH="$bin:$PATH" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$target" CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER="$linker" \

@@ -146,6 +146,7 @@ impl Pointers {
     }
 
     /// The value at `at`, which node leads to; returns where it ends.
+    #[cfg_attr(target_arch = "wasm32", target_feature(enable = "simd128"))]
     fn value(&self, b: &[u8], at: usize, node: u32, spots: &mut [Spot]) -> Option<usize> {
         let n = &self.nodes[node as usize];
         let inner = match *b.get(at)? {
@@ -163,6 +164,7 @@ impl Pointers {
         Some(end)
     }
 
+    #[cfg_attr(target_arch = "wasm32", target_feature(enable = "simd128"))]
     fn object(&self, b: &[u8], mut at: usize, node: &Node, spots: &mut [Spot]) -> Option<usize> {
         loop {
             at = skip_blanks(b, at);
@@ -224,6 +226,7 @@ impl Pointers {
         }
     }
 
+    #[cfg_attr(target_arch = "wasm32", target_feature(enable = "simd128"))]
     fn array(&self, b: &[u8], mut at: usize, node: &Node, spots: &mut [Spot]) -> Option<usize> {
         let mut i = 0;
         loop {
@@ -282,20 +285,53 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     true
 }
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGH: u64 = 0x8080_8080_8080_8080;
+/// Sixteen bytes a step in WebAssembly, byte by byte elsewhere: up to the first byte that counts, or to what is left behind the
+/// last whole step.
+macro_rules! find_first {
+    ($(#[$doc:meta])* $name:ident, |$v:ident| $simd:expr, |$c:ident| $scalar:expr) => {
+        $(#[$doc])*
+        #[cfg(target_arch = "wasm32")]
+        #[target_feature(enable = "simd128")]
+        #[inline]
+        fn $name(b: &[u8], mut at: usize) -> usize {
+            use core::arch::wasm32::*;
+            while let Some(chunk) = b.get(at..at + 16) {
+                // SAFETY: the chunk has 16 bytes, and v128_load needs no alignment.
+                let $v = unsafe { v128_load(chunk.as_ptr().cast()) };
+                let hits = i8x16_bitmask($simd);
+                if hits != 0 {
+                    return at + hits.trailing_zeros() as usize;
+                }
+                at += 16;
+            }
+            at
+        }
 
-/// A bit at the top of each byte of x that equals c; a byte after an equal one may be marked too, never one before.
-#[inline(always)]
-const fn equal(x: u64, c: u8) -> u64 {
-    let y = x ^ (ONES * c as u64);
-    y.wrapping_sub(ONES) & !y & HIGH
+        $(#[$doc])*
+        #[cfg(not(target_arch = "wasm32"))]
+        #[inline]
+        fn $name(b: &[u8], at: usize) -> usize {
+            at + b.get(at..).unwrap_or(b"").iter().take_while(|c| { let $c = **c; !($scalar) }).count()
+        }
+    };
 }
 
-#[inline(always)]
-fn word(b: &[u8], at: usize) -> Option<u64> {
-    let chunk: &[u8; 8] = b.get(at..at + 8)?.try_into().ok()?;
-    Some(u64::from_le_bytes(*chunk))
+find_first! {
+    /// The next quote or backslash.
+    next_of_string,
+    |v| v128_or(i8x16_eq(v, i8x16_splat(b'"' as i8)), i8x16_eq(v, i8x16_splat(b'\\' as i8))),
+    |c| c == b'"' || c == b'\\'
+}
+
+find_first! {
+    /// The next quote or bracket.
+    next_of_nested,
+    |v| {
+        let folded = v128_or(v, i8x16_splat(0x20));
+        let brackets = v128_or(i8x16_eq(folded, i8x16_splat(b'{' as i8)), i8x16_eq(folded, i8x16_splat(b'}' as i8)));
+        v128_or(brackets, i8x16_eq(v, i8x16_splat(b'"' as i8)))
+    },
+    |c| matches!(c, b'"' | b'{' | b'}' | b'[' | b']')
 }
 
 #[inline(always)]
@@ -307,18 +343,12 @@ pub(crate) fn skip_blanks(b: &[u8], mut at: usize) -> usize {
 }
 
 /// Where the string that begins after the quote ends (at its closing quote), and whether it holds escapes.
-#[inline(always)]
+#[inline]
+#[cfg_attr(target_arch = "wasm32", target_feature(enable = "simd128"))]
 pub(crate) fn skip_string(b: &[u8], mut at: usize) -> Option<(usize, bool)> {
     let mut escaped = false;
     loop {
-        while let Some(w) = word(b, at) {
-            let hit = equal(w, b'"') | equal(w, b'\\');
-            if hit != 0 {
-                at += hit.trailing_zeros() as usize / 8;
-                break;
-            }
-            at += 8;
-        }
+        at = next_of_string(b, at);
         match *b.get(at)? {
             b'"' => return Some((at, escaped)),
             b'\\' => {
@@ -331,18 +361,11 @@ pub(crate) fn skip_string(b: &[u8], mut at: usize) -> Option<(usize, bool)> {
 }
 
 /// Where the object or array that begins at `at` ends, one past its bracket.
+#[cfg_attr(target_arch = "wasm32", target_feature(enable = "simd128"))]
 fn skip_nested(b: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0usize;
     loop {
-        while let Some(w) = word(b, at) {
-            let folded = w | (ONES * 0x20);
-            let hit = equal(w, b'"') | equal(folded, b'{') | equal(folded, b'}');
-            if hit != 0 {
-                at += hit.trailing_zeros() as usize / 8;
-                break;
-            }
-            at += 8;
-        }
+        at = next_of_nested(b, at);
         match *b.get(at)? {
             b'"' => at = skip_string(b, at + 1)?.0,
             b'{' | b'[' => depth += 1,
@@ -360,6 +383,7 @@ fn skip_nested(b: &[u8], mut at: usize) -> Option<usize> {
 
 /// The value that begins at `at`, and where it ends.
 #[inline]
+#[cfg_attr(target_arch = "wasm32", target_feature(enable = "simd128"))]
 pub(crate) fn skip(b: &[u8], at: usize) -> Option<(Spot, usize)> {
     let spot = |kind, from: usize, to: usize| Spot { at: from as u32, len: (to - from) as u32, kind };
     let c = *b.get(at)?;
