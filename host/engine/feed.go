@@ -94,7 +94,9 @@ func (w *passWriter) Write(r *abi.Record) error {
 	r.Port, r.Kind, r.Index = 0, abi.KindRecord, 0
 	r.Flags &= abi.FlagEventTime
 	w.digest.Add(r)
+	us, flags := r.EventTime, r.Flags
 	w.err = w.take(w.entry, w.split, r)
+	r.EventTime, r.Flags = us, flags // it is the source's, and a consumer may have found another time in the value
 	return w.err
 }
 

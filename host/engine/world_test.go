@@ -67,6 +67,7 @@ type world struct {
 	tallies   int // how many inputs "tally" has
 	tally     func(sandbox.Lane) sim.Guest
 	direct    bool // "tally" reads the source alone
+	keyBy     *engine.KeyBy
 	behind    bool // a keyed transform reads the windows of "tally" and puts out its watermarks
 }
 

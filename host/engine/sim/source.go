@@ -134,6 +134,7 @@ func (s *Source) Read(_ context.Context, sp source.Split, to source.Writer) erro
 	if err := json.Unmarshal(sp.Detail, &span); err != nil {
 		return fmt.Errorf("read split: %w", err)
 	}
+	r := &abi.Record{} // used for all records, as drivers may
 	for at := span[0]; at < span[1]; at++ {
 		if err := s.Proc.Call("source.read"); err != nil {
 			return err
@@ -145,7 +146,7 @@ func (s *Source) Read(_ context.Context, sp source.Split, to source.Writer) erro
 		}
 		v := s.In.values[at]
 		s.In.mu.Unlock()
-		r := &abi.Record{Value: v, Offset: at}
+		r.Value, r.Offset = v, at
 		if s.Step > 0 {
 			r.EventTime, r.Flags = Epoch*1000+at*s.Step.Microseconds(), abi.FlagEventTime
 			r.Key = v[max(len(v)-1, 0):]
