@@ -5,7 +5,9 @@ use crate::config::{self, Config, refuse};
 use crate::json;
 use crate::scan::{self, Found, Pointers, Spot};
 use crate::time;
-use wasmill::{Kind, Record, Reject, Result, dead_letter};
+use std::collections::BTreeSet;
+use wasmill::state::{Entry, Map};
+use wasmill::{Kind, Out, Record, Reject, Result, dead_letter, fail};
 
 /// The fields that a key is written as.
 enum Names {
@@ -248,6 +250,34 @@ impl Reader {
     pub fn found<'a>(&self, pointer: usize, text: &'a [u8]) -> Found<'a> {
         self.spots[pointer].of(text)
     }
+}
+
+/// True when a watermark, in microseconds and 0 when there is none, has reached this time.
+#[inline]
+pub fn passed(watermark: i64, ms: i64) -> bool {
+    watermark != 0 && ms * 1000 <= watermark
+}
+
+/// Makes these bytes an entry's value.
+///
+/// # Errors
+/// They are more than a value of state may have.
+pub fn store(entry: &mut Entry<'_>, bytes: &[u8]) -> Result {
+    if bytes.len() > 512 << 10 {
+        return Err(fail(code::RANGE, "a key has more than 512 KiB of open windows"));
+    }
+    entry.set(bytes);
+    Ok(())
+}
+
+/// How many different members these groups have in a set.
+pub fn union(members: &Map<[u8], ()>, out: &mut Out, key: &[u8], groups: impl Iterator<Item = i64>, set: usize) -> u64 {
+    let (mut all, mut room) = (BTreeSet::new(), Vec::new());
+    for id in groups {
+        let prefix = member(&mut room, id, set, b"");
+        all.extend(members.scan(out, key).prefix(prefix).rows().raw().map(|(sub, _)| sub[prefix.len()..].to_vec()));
+    }
+    all.len() as u64
 }
 
 /// The sub-key of a member of an exact set: the window's start, the aggregate, the value.

@@ -2,7 +2,7 @@
 
 use stock::agg::code;
 use stock::config::{Config, refuse};
-use stock::group::{self, Head, Noted, Reader};
+use stock::group::{self, Head, Noted, Reader, passed};
 use stock::time;
 use wasmill::state::{Map, Want};
 use wasmill::{Input, Out, Port, Record, Result, Transform, Value, dead_letter};
@@ -281,10 +281,4 @@ impl Transform for Tumbling {
         }
         Ok(())
     }
-}
-
-/// True when a watermark, in microseconds and 0 when there is none, has reached this time.
-#[inline]
-fn passed(watermark: i64, ms: i64) -> bool {
-    watermark != 0 && ms * 1000 <= watermark
 }

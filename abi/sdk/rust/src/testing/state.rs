@@ -35,6 +35,8 @@ struct World {
     fresh: BTreeSet<Timer>,
     /// A buffer for answers is too small the first time, and scans get at most so many entries; 0 = as many as fit.
     scan_limit: usize,
+    /// Most timers of a batch.
+    timer_limit: Option<usize>,
     reads: usize,
     writes: usize,
     keyed: bool,
@@ -87,6 +89,11 @@ impl<T: Transform> Keyed<T> {
     /// Lets a call of a scan answer with so many entries at most, so that transforms meet answers in parts.
     pub fn scan_limit(&mut self, entries: usize) {
         self.world.scan_limit = entries;
+    }
+
+    /// Lets so many timers fire in a batch at most; the others wait for the next, although they are due.
+    pub fn timer_limit(&mut self, timers: usize) {
+        self.world.timer_limit = Some(timers);
     }
 
     /// Runs a batch: the records, the timers that are due at `watermark` and `time` (both in microseconds), and the lane's end.
@@ -153,9 +160,16 @@ impl<T: Transform> Keyed<T> {
 fn due(watermark: i64, time: i64) -> Vec<Timer> {
     WORLD.with_borrow_mut(|w| {
         let is = |t: &Timer| t.at <= if t.domain == 0 { watermark } else { time };
-        let (due, rest): (BTreeSet<_>, BTreeSet<_>) = std::mem::take(&mut w.timers).into_iter().partition(is);
+        let (mut due, mut rest): (Vec<_>, BTreeSet<_>) = (Vec::new(), BTreeSet::new());
+        for timer in std::mem::take(&mut w.timers) {
+            if is(&timer) && w.timer_limit.is_none_or(|most| due.len() < most) {
+                due.push(timer);
+            } else {
+                rest.insert(timer);
+            }
+        }
         w.timers = rest;
-        due.into_iter().collect()
+        due
     })
 }
 

@@ -1,0 +1,181 @@
+//! Batches of sliding windows over a store in memory. Times are milliseconds.
+
+use sliding::{MANIFEST, Sliding};
+use wasmill::testing::{Input, Keyed, Output};
+
+fn job(config: &str) -> Keyed<Sliding> {
+    Keyed::new(MANIFEST, config, Sliding::new)
+}
+
+fn at(key: &str, ms: i64, value: &str) -> Input {
+    Input { key: Some(key.into()), event_time: Some(ms * 1000), ..value.into() }
+}
+
+fn run(job: &mut Keyed<Sliding>, watermark: i64, inputs: &[Input]) -> Vec<Output> {
+    job.run(1_000_000_000, watermark * 1000, inputs).expect("a batch")
+}
+
+/// Port, key, event time in milliseconds and value of each.
+fn rows(out: &[Output]) -> Vec<String> {
+    let text = |b: &Option<Vec<u8>>| String::from_utf8(b.clone().unwrap_or_default()).expect("UTF-8");
+    let row = |o: &Output| match &o.reject {
+        Some((code, why, poison)) => format!("{} {code} {why}", if *poison { "poison" } else { "dead" }),
+        None => format!("{} {} {} {}", o.port, text(&o.key), o.event_time.map_or(-1, |t| t / 1000), text(&o.value)),
+    };
+    out.iter().map(row).collect()
+}
+
+const COUNT: &str = r#"{"aggregates":{"n":"count"},"end":"end","size":"10s","slide":"4s","start":"start"}"#;
+
+#[test]
+fn windows_overlap() {
+    let mut job = job(COUNT);
+    assert!(run(&mut job, 1, &[at("k", 9_000, ""), at("k", 12_000, ""), at("j", 9_999, "")]).is_empty());
+    assert_eq!((job.calls(), job.entries("panes").len(), job.timers().len()), ((1, 1), 2, 2));
+    let want = [r#"0 j 9999 {"start":0,"end":10000,"n":1}"#, r#"0 k 9999 {"start":0,"end":10000,"n":1}"#];
+    assert_eq!(rows(&run(&mut job, 13_000, &[])), want);
+    let want = [r#"0 j 13999 {"start":4000,"end":14000,"n":1}"#, r#"0 k 13999 {"start":4000,"end":14000,"n":2}"#];
+    assert_eq!(rows(&run(&mut job, 14_000, &[])), want);
+    // A jump over several ends: each window once, in order.
+    let want = [
+        r#"0 j 17999 {"start":8000,"end":18000,"n":1}"#,
+        r#"0 k 17999 {"start":8000,"end":18000,"n":2}"#,
+        r#"0 k 21999 {"start":12000,"end":22000,"n":1}"#,
+    ];
+    assert_eq!(rows(&run(&mut job, stock::time::MAX, &[])), want);
+    assert!(job.entries("panes").is_empty() && job.timers().is_empty());
+}
+
+#[test]
+fn late_for_some_windows_and_for_all() {
+    let mut job = job(COUNT);
+    run(&mut job, 14_000, &[at("k", 13_000, "")]);
+    // Complete are 0 to 10 s and 4 to 14 s: 9 s belongs to those, and to 8 to 18 s, which is open.
+    assert!(run(&mut job, 14_000, &[at("k", 9_000, ""), at("new", 9_000, "")]).is_empty());
+    assert_eq!(rows(&run(&mut job, 14_000, &[at("k", 7_999, "")])), ["1 k 7999 "]);
+    let want = [r#"0 k 17999 {"start":8000,"end":18000,"n":2}"#, r#"0 new 17999 {"start":8000,"end":18000,"n":1}"#];
+    assert_eq!(rows(&run(&mut job, 18_000, &[])), want);
+}
+
+#[test]
+fn what_is_complete_when_it_comes_is_written_in_the_same_batch() {
+    let mut job = job(COUNT);
+    run(&mut job, 1_000, &[at("due", 9_000, "")]);
+    let out = run(&mut job, 14_000, &[at("due", 9_000, ""), at("new", 9_000, ""), at("new", 9_001, ""), at("new", 13_000, "")]);
+    let want = [
+        r#"0 due 9999 {"start":0,"end":10000,"n":2}"#,
+        r#"0 due 13999 {"start":4000,"end":14000,"n":2}"#,
+        r#"0 new 9999 {"start":0,"end":10000,"n":2}"#,
+        r#"0 new 13999 {"start":4000,"end":14000,"n":3}"#,
+    ];
+    assert_eq!(rows(&out), want);
+    let want = [r#"0 due 17999 {"start":8000,"end":18000,"n":2}"#, r#"0 new 17999 {"start":8000,"end":18000,"n":3}"#];
+    assert_eq!(rows(&run(&mut job, 18_000, &[])), want);
+}
+
+#[test]
+fn sets_and_other_aggregates_of_panes() {
+    let config = r#"{"aggregates":[{"set":{"distinct":"/v"}},{"about":{"distinct":"/v","approximate":true}},{"first":{"first":"/v"}},
+        {"last":{"last":"/v"}},{"max":{"max":"/v"}},{"min":{"min":"/v"}},{"avg":{"avg":"/v","digits":2}}],"size":"4s","slide":"2s","start":"s"}"#;
+    let mut job = job(config);
+    let v = |ms, v: &str| at("k", ms, &format!("{{\"v\":{v}}}"));
+    run(&mut job, 1, &[v(3_000, "5"), v(1_000, "7"), v(2_000, "5.0"), v(2_500, "null"), v(4_000, "-1"), v(5_000, "9")]);
+    let want = [
+        r#"0 k 1999 {"s":-2000,"set":1,"about":1,"first":7,"last":7,"max":7,"min":7,"avg":7.00}"#,
+        r#"0 k 3999 {"s":0,"set":2,"about":2,"first":7,"last":5,"max":7,"min":5,"avg":5.67}"#,
+        r#"0 k 5999 {"s":2000,"set":3,"about":3,"first":5.0,"last":9,"max":9,"min":-1,"avg":4.50}"#,
+        r#"0 k 7999 {"s":4000,"set":2,"about":2,"first":-1,"last":9,"max":9,"min":-1,"avg":4.00}"#,
+    ];
+    assert_eq!(rows(&run(&mut job, 100_000, &[])), want);
+    assert!(job.entries("panes").is_empty() && job.entries("members").is_empty());
+}
+
+#[test]
+fn processing_time() {
+    let mut job = job(r#"{"aggregates":{"n":"count"},"size":"4s","slide":"2s","start":"s","time":"processing"}"#);
+    let mut batch = |ms: i64, watermark: i64, n: usize| {
+        let inputs = vec![Input { key: Some(b"k".to_vec()), ..Input::default() }; n];
+        let out = job.run(ms * 1000, watermark * 1000, &inputs).expect("a batch");
+        (rows(&out), job.timers().len())
+    };
+    assert_eq!(batch(5_000, 0, 2), (vec![], 2));
+    assert_eq!(batch(6_000, 0, 1), (vec![r#"0 k 5999 {"s":2000,"n":2}"#.into()], 2));
+    assert_eq!(batch(7_000, stock::time::MAX, 0).0, [r#"0 k 7999 {"s":4000,"n":3}"#, r#"0 k 9999 {"s":6000,"n":1}"#]);
+    // The timer that is left finds nothing.
+    assert_eq!(batch(100_000, stock::time::MAX, 0), (vec![], 0));
+}
+
+#[test]
+fn configurations_that_are_refused() {
+    let refused = |config: &str| match Sliding::new(wasmill::Value::parse(config.as_bytes())) {
+        Ok(_) => "accepted".into(),
+        Err(why) => why.reason().to_owned(),
+    };
+    for (config, want) in [
+        (r#"{"size":"1s","aggregates":{"a":"count"}}"#, "config: slide is missing: how far it is from one window to the next, such as 10s"),
+        (
+            r#"{"size":"1s","slide":"2s","aggregates":{"a":"count"}}"#,
+            "config: slide is longer than size: there would be records that belong to no window",
+        ),
+        (
+            r#"{"size":"1h","slide":"1s","aggregates":{"a":"count"}}"#,
+            "config: size and slide divide a window into 3600 parts, at most 1000 are possible",
+        ),
+        (r#"{"size":"1s","slide":"1s","aggregates":{"a":"count"},"emit":"update"}"#, "config: emit is no setting of this transform"),
+    ] {
+        assert_eq!(refused(config), want, "{config}");
+    }
+}
+
+/// Random records in random batches against windows that are counted one by one.
+#[test]
+fn any_batches_give_the_same_windows() {
+    let mut seed = 0x2545_f491_4f6c_dd1du64;
+    let mut next = move |n: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % n
+    };
+    for round in 0..30 {
+        let (size, slide, offset) = [(10, 4, 0), (9, 3, 1), (10, 10, 7), (7, 2, 0), (12, 5, 3)][round % 5];
+        let config =
+            format!(r#"{{"aggregates":{{"n":{{"sum":"/n"}}}},"key":"k","offset":"{offset}s","size":"{size}s","slide":"{slide}s","start":"s"}}"#);
+        let (size, slide, offset) = (size * 1000, slide * 1000, offset * 1000);
+        let (mut job, mut got, mut all) = (job(&config), Vec::new(), std::collections::BTreeMap::<(i64, u64), i64>::new());
+        job.host().chunk = 1 + next(7) as usize;
+        if round % 2 > 0 {
+            // The watermark goes on while timers that are due wait for the next batch.
+            job.timer_limit(1 + next(3) as usize);
+        }
+        let (mut now, mut watermark) = (20_000i64, 0i64);
+        for _ in 0..12 {
+            let mut inputs = Vec::new();
+            for _ in 0..next(30) {
+                now += next(1200) as i64;
+                let (ms, key, n) = ((now - next(12_000) as i64).max(1), next(4), next(100) as i64);
+                inputs.push(at(&format!("k{key}"), ms, &format!(r#"{{"n":{n}}}"#)));
+                let mut start = offset + (ms - offset).div_euclid(slide) * slide;
+                while start + size > ms {
+                    // Only what was not complete before this batch.
+                    if watermark == 0 || start + size > watermark {
+                        *all.entry((start, key)).or_default() += n;
+                    }
+                    start -= slide;
+                }
+            }
+            watermark = watermark.max(now - 5000);
+            got.extend(run(&mut job, watermark, &inputs));
+        }
+        while !job.timers().is_empty() {
+            got.extend(run(&mut job, stock::time::MAX, &[]));
+        }
+        let mut got: Vec<String> =
+            got.iter().filter(|o| o.port == 0).map(|o| String::from_utf8(o.value.clone().unwrap_or_default()).expect("UTF-8")).collect();
+        got.sort();
+        let mut want: Vec<String> = all.into_iter().map(|((s, k), n)| format!(r#"{{"k":"k{k}","s":{s},"n":{n}}}"#)).collect();
+        want.sort();
+        assert_eq!(got, want, "round {round}");
+        assert!(job.entries("panes").is_empty() && job.timers().is_empty());
+    }
+}
