@@ -34,6 +34,9 @@ type Backend interface {
 	// Durable is the newest batch that is still here when the machine stops now. Later ones must be applied again from their
 	// changelogs. For a backend without a disk it is that of the last marker.
 	Durable() int64
+	// Begun is a batch above the last marker of which an Apply, that did not end, may have left a part here; -1 for none. The
+	// next Apply must be of that batch.
+	Begun() int64
 	// Flush asks for Durable to catch up with the last marker soon. It does not wait.
 	Flush(ctx context.Context) error
 	// Apply writes all changes of batch m.Batch, which is above the last marker's, and then its marker, and returns when

@@ -150,7 +150,7 @@ type blockWriter struct {
 
 // encoder is shared: making one costs more than a small block, and EncodeAll may be called by several goroutines.
 var encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
-	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2),
+	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(blockTarget), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
 })
 

@@ -114,22 +114,23 @@ func compareDue(a, b dueTimer) int {
 // are due in the next batch. A timer has fired when visit is called; visit may write to the lane, which changes nothing
 // about what is due. The timer is valid during the call.
 func (l *Lane) Due(most int, visit func(t *Timer) error) (more bool, err error) {
+	if l.txn.closed.Load() {
+		return false, ErrClosed
+	}
+	var found [domains][]dueTimer
 	for d := range domains {
-		watermark := l.txn.info.WatermarkMS
-		if l.held != nil {
-			watermark = *l.held
-		}
-		at, ok := limit(d, watermark, l.txn.info.TimeMS)
+		at, ok := limit(d, l.txn.info.WatermarkMS, l.txn.info.TimeMS)
 		if !ok || !l.mayBeDue(d, at) {
 			continue
 		}
 		f := finder{lane: l, domain: d, limit: at, most: most}
 		list, rest, err := f.find()
 		if err != nil {
-			return more, err
+			return false, err
 		}
-		more = more || rest
-		most -= len(list)
+		found[d], more, most = list, more || rest, most-len(list)
+	}
+	for _, list := range found {
 		for i := range list {
 			l.remove(l.touch(list[i].key))
 			if err := visit(&list[i].parsed); err != nil {

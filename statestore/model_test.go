@@ -135,7 +135,8 @@ func (w *world) tryOpen() bool {
 	w.gate = newGate()
 	s, err := statestore.Open(w.t.Context(), statestore.Config{
 		Files: w.fs.Process(), Dir: "/c/state", Query: query, Backend: w.backend, BackendName: "backend",
-		CacheBytes: []int64{-1, 2000, 1 << 20}[w.r.IntN(3)], Events: statestore.Events{Point: w.gate.pass},
+		ApplyBatches: []int{1, 3, 8}[w.r.IntN(3)],
+		CacheBytes:   []int64{-1, 2000, 1 << 20}[w.r.IntN(3)], Events: statestore.Events{Point: w.gate.pass},
 	})
 	w.check(err)
 	w.store = s

@@ -219,9 +219,9 @@ func (s *Store) isEmpty(id retiredID) bool {
 // indexer derives the changes of the index by expiry from those of entries.
 type indexer struct {
 	store   *Store
-	ids     *ids
-	any     bool // some table has entries with an expiry
-	batch   int64
+	tables  []*ids
+	any     bool  // some table has entries with an expiry
+	base    int64 // the batch whose state is changed
 	buf     []byte
 	last    retiredID // the table asked for last, and whether it has
 	known   bool
@@ -239,7 +239,8 @@ func (x *indexer) note(r *run, i int, key, stored []byte) error {
 	}
 	id := retiredID{binary.BigEndian.Uint16(key[1:]), binary.BigEndian.Uint16(key[4:])}
 	if !x.known || id != x.last {
-		x.last, x.known, x.expires = id, true, x.ids.expires(id.transform, id.table)
+		x.last, x.known = id, true
+		x.expires = slices.ContainsFunc(x.tables, func(t *ids) bool { return t.expires(id.transform, id.table) })
 	}
 	if !x.expires {
 		return nil
@@ -271,7 +272,7 @@ func (x *indexer) before(r *run, i int, key []byte) (int64, error) {
 	if r.replaced != nil && r.replaced[i] != unknownExpiry {
 		return r.replaced[i], nil
 	}
-	stored, found, err := x.store.backend.Get(x.batch-1, key, x.buf[:0])
+	stored, found, err := x.store.backend.Get(x.base, key, x.buf[:0])
 	if err != nil || !found {
 		return 0, err
 	}

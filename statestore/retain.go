@@ -12,6 +12,11 @@ import (
 // ones go, and so do changelogs below oldest that nothing needs any more.
 func (s *Store) Retain(ctx context.Context, oldest int64) error {
 	horizon, keep := s.keepFrom(oldest)
+	boundary, err := s.backend.Marker(horizon)
+	if err != nil {
+		return fmt.Errorf("discard old state: %w", err)
+	}
+	keep = min(keep, boundary.Batch+1) // what lies between is read from changelogs
 	if horizon > s.backend.Oldest() {
 		if err := s.backend.Discard(horizon); err != nil {
 			return fmt.Errorf("discard old state: %w", err)

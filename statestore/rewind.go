@@ -311,6 +311,7 @@ type noBackend struct{ err error }
 func (n noBackend) Marker(int64) (Marker, error) { return Marker{Batch: -1}, nil }
 func (n noBackend) Oldest() int64                { return -1 }
 func (n noBackend) Durable() int64               { return -1 }
+func (n noBackend) Begun() int64                 { return -1 }
 func (n noBackend) Stats() BackendStats          { return BackendStats{} }
 func (n noBackend) Close() error                 { return nil }
 func (n noBackend) Flush(context.Context) error  { return n.err }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 )
 
@@ -51,6 +50,8 @@ func (s *Store) enqueue(ctx context.Context, p *pending, then func()) error {
 		if p.set.entries == 0 || s.room(p.set.held()) {
 			break
 		}
+		s.hurry = true
+		s.changed.Broadcast()
 		s.changed.Wait()
 	}
 	if p.set.entries == 0 {
@@ -60,6 +61,7 @@ func (s *Store) enqueue(ctx context.Context, p *pending, then func()) error {
 		s.ids, s.link = p.ids, p.own
 		s.waiting = append(slices.Clip(s.waiting), p)
 		s.backlog += p.set.held()
+		s.later()
 	}
 	then()
 	s.changed.Broadcast()
@@ -140,88 +142,4 @@ func (s *Store) loaded(p *pending) {
 		}
 	}
 	s.caches = nil
-}
-
-// applyAll applies sealed batches, one after the other, until the store is closed or an apply fails.
-func (s *Store) applyAll() {
-	for {
-		p := s.nextToApply()
-		if p == nil {
-			return
-		}
-		start := s.cfg.Now()
-		s.cfg.Events.Point("apply-begin")
-		err := s.apply(p)
-		s.cfg.Events.Point("apply-end")
-		s.mu.Lock()
-		if err != nil {
-			s.failed = fmt.Errorf("apply batch %d to the state: %w", p.batch, err)
-		} else {
-			s.appliedLocked(p)
-		}
-		s.changed.Broadcast()
-		s.mu.Unlock()
-		if err != nil {
-			return
-		}
-		s.cfg.Events.Applied(p.batch, p.set.entries, p.set.bytes, s.cfg.Now().Sub(start))
-		s.snap.step(s, p)
-	}
-}
-
-func (s *Store) nextToApply() *pending {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.waiting) == 0 && !s.closed {
-		s.changed.Wait()
-	}
-	if s.closed {
-		return nil
-	}
-	return s.waiting[0]
-}
-
-func (s *Store) appliedLocked(p *pending) {
-	s.waiting = s.waiting[1:]
-	s.backlog -= p.set.held()
-	s.applied, s.marked = p.batch, p.batch
-	if len(s.waiting) == 0 {
-		s.applied = s.last
-	}
-	s.settle()
-	s.pending = append(s.pending, p.batch)
-}
-
-// apply writes a batch to the backend: its entries, then what they change in the index by expiry.
-func (s *Store) apply(p *pending) error {
-	m := meta{Version: metaVersion, Query: s.cfg.Query, Batch: p.batch, IDs: p.ids, Digest: p.own.Digest, After: p.after}
-	b, err := m.encode()
-	if err != nil {
-		return err
-	}
-	return s.backend.Apply(context.Background(), Marker{Batch: p.batch, Meta: b}, s.changes(p))
-}
-
-// changes yields what a batch writes to the backend, in key order.
-func (s *Store) changes(p *pending) iter.Seq2[Change, error] {
-	return func(yield func(Change, error) bool) {
-		index := indexer{store: s, ids: p.ids, any: p.ids.anyExpires(), batch: p.batch}
-		for _, r := range p.set.runs {
-			for i, at := range r.refs {
-				key, stored := r.at(at)
-				if err := index.note(r, i, key, stored); err != nil {
-					yield(Change{}, err)
-					return
-				}
-				if !yield(Change{key, stored}, nil) {
-					return
-				}
-			}
-		}
-		for _, c := range index.sorted() {
-			if !yield(c, nil) {
-				return
-			}
-		}
-	}
 }

@@ -179,7 +179,7 @@ func (s *Store) dropOthers(batch int64, attempt string) error {
 // after them stay.
 func (c *snapshots) step(s *Store, p *pending) {
 	c.bytes += p.set.bytes
-	c.batches++
+	c.batches += p.merged
 	if s.cfg.SnapshotBatches < 0 {
 		return
 	}
@@ -293,7 +293,9 @@ func (c *snapshots) finish(s *Store) error {
 	if err := s.files.SyncDir(dir); err != nil {
 		return err
 	}
-	c.kept, c.size = insertSorted(c.kept, w.batch), size
+	if c.size = size; !slices.Contains(c.kept, w.batch) { // batches that are applied again may be written again
+		c.kept = insertSorted(c.kept, w.batch)
+	}
 	if err := c.drop(s); err != nil {
 		return err
 	}

@@ -14,9 +14,12 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultCacheBytes     = 64 << 20
+	DefaultCacheBytes     = 32 << 20
 	DefaultBacklogBatches = 64
 	DefaultBacklogBytes   = 64 << 20
+	DefaultApplyBatches   = 8
+	DefaultApplyBytes     = 4 << 20
+	DefaultApplyAfter     = 300 * time.Millisecond
 
 	DefaultSnapshotBytes   = 16 << 20
 	DefaultSnapshotBatches = 1000
@@ -36,6 +39,12 @@ type Config struct {
 	// Backlog bounds of what waits to be applied. 0 is the default.
 	BacklogBatches int
 	BacklogBytes   int64
+	// Sealed batches are applied as one when so many wait, or so many bytes of them, or when no other came for so long: what
+	// they write several times, or write and delete again, reaches the backend once or never. 0 is the default; 1 batch is
+	// one at a time.
+	ApplyBatches int
+	ApplyBytes   int64
+	ApplyAfter   time.Duration
 	// A snapshot is written when so many bytes of changelogs (or as many as the last snapshot has) or so many batches with
 	// changes have come since the last one. 0 is the default; negative batches: there are no snapshots, and changelogs go as
 	// Retain says, which is for tests.
@@ -76,6 +85,15 @@ func (c *Config) fill() {
 	}
 	if c.SnapshotBatches == 0 {
 		c.SnapshotBatches = DefaultSnapshotBatches
+	}
+	if c.ApplyBatches <= 0 {
+		c.ApplyBatches = DefaultApplyBatches
+	}
+	if c.ApplyBytes <= 0 {
+		c.ApplyBytes = DefaultApplyBytes
+	}
+	if c.ApplyAfter <= 0 {
+		c.ApplyAfter = DefaultApplyAfter
 	}
 	if c.BackendName == "" {
 		c.BackendName = "badger"
@@ -119,7 +137,11 @@ type Store struct {
 	link    link  // the newest changelog that is part of the state
 	damaged error // of the backend, until it is built anew
 	waiting []*pending
-	backlog int64   // bytes of waiting
+	backlog int64 // bytes of waiting
+	hurry   bool  // what waits is to be applied however little it is
+	begun   int64 // a batch that was applied in part before the start, or -1
+	drained bool  // the last apply of a closed store was begun
+	idle    *time.Timer
 	pending []int64 // applied batches with changes that the backend may lose; ascending
 	ids     *ids
 	bounds  map[uint16]*times
@@ -147,6 +169,10 @@ type pending struct {
 	ids   *ids
 	after link // the changelog before this one
 	own   link
+
+	merged int    // how many batches it is made of
+	base   int64  // the batch that it changes the state of
+	tables []*ids // of those batches, newest first
 }
 
 // Open opens the state of a job. Its folder is made when it is missing.
@@ -205,7 +231,7 @@ func (s *Store) adopt(backend Backend) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.backend = backend
-	s.marked, s.horizon = m.Batch, -1
+	s.marked, s.horizon, s.begun = m.Batch, -1, backend.Begun()
 	s.applied, s.last, s.ids, s.link = m.Batch, m.Batch, m.IDs, m.link()
 	s.waiting, s.pending, s.backlog = nil, nil, 0
 	s.bounds, s.caches = make(map[uint16]*times), nil
@@ -417,7 +443,8 @@ func (s *Store) giveOverlay(o *overlay) {
 	}
 }
 
-// Close waits for a running apply and closes the backend. What waits to be applied is loaded again by the next start.
+// Close applies what was left to be applied later, or waits for a running apply, and closes the backend. If more waits, it
+// is loaded again by the next start.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -425,6 +452,9 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
+	if s.idle != nil {
+		s.idle.Stop()
+	}
 	open := make([]closer, 0, len(s.open))
 	for c := range s.open {
 		open = append(open, c)

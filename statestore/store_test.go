@@ -17,7 +17,7 @@ var oneStage = []statestore.Stage{{Name: "hourly", Tables: []string{"counts", "s
 
 func open(t *testing.T, files durable.Files, disk *mem.Disk) *statestore.Store {
 	t.Helper()
-	s, err := statestore.Open(t.Context(), statestore.Config{Files: files, Dir: "/c/state", Query: query, Backend: disk.Open, BackendName: "mem"})
+	s, err := statestore.Open(t.Context(), statestore.Config{Files: files, Dir: "/c/state", Query: query, Backend: disk.Open, BackendName: "mem", ApplyBatches: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (c *countedCursor) Seek(key []byte) { c.c.seeks.Add(1); c.Cursor.Seek(key) 
 func (c *countedCursor) Next()           { c.c.steps.Add(1); c.Cursor.Next() }
 
 func config(files durable.Files, opener statestore.Opener) statestore.Config {
-	return statestore.Config{Files: files, Dir: "/c/state", Query: query, Backend: opener, BackendName: "mem"}
+	return statestore.Config{Files: files, Dir: "/c/state", Query: query, Backend: opener, BackendName: "mem", ApplyBatches: 1}
 }
 
 func openWith(t *testing.T, cfg statestore.Config) *statestore.Store {
@@ -688,7 +688,7 @@ func TestRetain(t *testing.T) {
 	view, err := s.At(t.Context(), 1)
 	must(t, err)
 	must(t, s.Retain(t.Context(), 6))
-	if got := fmt.Sprint(names()); got != "[4-00000004 5-00000005 notes]" {
+	if got := fmt.Sprint(names()); got != "[2-00000002 3-00000003 4-00000004 5-00000005 notes]" {
 		t.Errorf("left: %s", got)
 	}
 	if st := s.Stats(); st.Oldest != 1 {

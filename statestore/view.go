@@ -3,8 +3,12 @@ package statestore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"path"
 	"slices"
+	"sort"
+	"strings"
 )
 
 // View is the state as of the end of one retained batch. It is for several goroutines, and must be closed.
@@ -26,13 +30,95 @@ func (s *Store) At(ctx context.Context, batch int64) (*View, error) {
 	if v.basis.ids != nil {
 		return v, nil
 	}
-	m, err := readMarker(s.backend, batch, s.cfg.Query)
-	if err != nil {
+	if err := s.complete(ctx, v.basis, batch); err != nil {
 		v.Close()
 		return nil, fmt.Errorf("state as of batch %d: %w", batch, err)
 	}
-	v.basis.ids, v.basis.link = m.IDs, m.link()
 	return v, nil
+}
+
+// complete adds what a basis as of an applied batch has above the backend: batches are applied several at a time, and what
+// lies between is read from changelogs.
+func (s *Store) complete(ctx context.Context, b *basis, batch int64) error {
+	before, err := readMarker(s.backend, batch, s.cfg.Query)
+	if err != nil {
+		return err
+	}
+	b.ids, b.link = before.IDs, before.link()
+	s.mu.Lock()
+	marked := s.marked
+	s.mu.Unlock()
+	if batch >= marked || before.Batch == batch {
+		return nil
+	}
+	next, err := s.markerAbove(before.Batch, batch, marked)
+	if err != nil {
+		return err
+	}
+	attempts, err := s.attempts()
+	if err != nil {
+		return err
+	}
+	for l := next.After; l.Batch > before.Batch; {
+		p, err := s.readLinked(ctx, l, attempts[l.Batch])
+		if err != nil {
+			return err
+		}
+		if l.Batch <= batch {
+			b.pending = append(b.pending, p)
+		}
+		l = p.after
+	}
+	if len(b.pending) > 0 {
+		b.ids, b.link = b.pending[0].ids, b.pending[0].own
+	}
+	return nil
+}
+
+// markerAbove is the first marker above that of batch before; there is one from batch at to batch most.
+func (s *Store) markerAbove(before, at, most int64) (*meta, error) {
+	var trouble error
+	k := sort.Search(int(most-at), func(i int) bool {
+		m, err := s.backend.Marker(at + int64(i))
+		trouble = errors.Join(trouble, err)
+		return m.Batch > before
+	})
+	if trouble != nil {
+		return nil, trouble
+	}
+	return readMarker(s.backend, at+int64(k), s.cfg.Query)
+}
+
+// attempts lists the changelogs by batch.
+func (s *Store) attempts() (map[int64][]string, error) {
+	list, err := s.files.List(path.Join(s.dir, changelogDir))
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int64][]string)
+	for _, info := range list {
+		if n, ok := batchOf(info.Name); ok && !strings.HasPrefix(info.Name, ".") {
+			_, attempt, _ := strings.Cut(info.Name, "-")
+			out[n] = append(out[n], attempt)
+		}
+	}
+	return out, nil
+}
+
+// readLinked reads the changelog that a link names, whatever its attempt was.
+func (s *Store) readLinked(ctx context.Context, l link, attempts []string) (*pending, error) {
+	if len(attempts) == 0 {
+		return nil, &FileError{File: s.changelogPath(l.Batch, "*"), Batch: l.Batch, Offset: -1, Err: ErrMissing}
+	}
+	var errs []error
+	for _, a := range attempts {
+		p, err := s.readPending(ctx, l.Batch, a, l.Digest)
+		if err == nil {
+			return p, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
 }
 
 func (s *Store) at(batch int64) (*View, error) {

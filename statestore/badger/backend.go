@@ -231,6 +231,13 @@ func (b *backend) Apply(ctx context.Context, m statestore.Marker, changes iter.S
 	return b.fill(ctx)
 }
 
+// Begun is the batch of an Apply that did not end.
+func (b *backend) Begun() int64 {
+	b.write.Lock()
+	defer b.write.Unlock()
+	return b.torn
+}
+
 // Discard says that no batch below oldest is read any more.
 func (b *backend) Discard(oldest int64) error {
 	b.write.Lock()

@@ -109,6 +109,8 @@ func (b *backend) Durable() int64 {
 	return -1
 }
 
+func (b *backend) Begun() int64 { return -1 } // what was begun is not seen until it is done
+
 func (b *backend) Flush(context.Context) error { return nil }
 
 func (b *backend) Get(asOf int64, key, dst []byte) ([]byte, bool, error) {
