@@ -21,7 +21,7 @@ func stateKills(t *testing.T) int {
 	if n, err := strconv.Atoi(os.Getenv("WASMILL_STATE_KILLS")); err == nil {
 		return n
 	}
-	return 40
+	return 12
 }
 
 // someEntries are entries of a few keys whose times go on and back, some of them far enough to be late.
