@@ -8,23 +8,31 @@ import (
 
 // stockFiles hold each stock module and what it says of itself.
 //
+//go:embed aggregate/aggregate.wasm aggregate/README.md
 //go:embed dedup/dedup.wasm dedup/README.md
 //go:embed filter/filter.wasm filter/README.md
 //go:embed join/join.wasm join/README.md
 //go:embed lookup/lookup.wasm lookup/README.md
 //go:embed map/map.wasm map/README.md
+//go:embed session/session.wasm session/README.md
+//go:embed sliding/sliding.wasm sliding/README.md
 //go:embed top/top.wasm top/README.md
+//go:embed tumbling/tumbling.wasm tumbling/README.md
 //go:embed stock/EXPRESSIONS.md
 var stockFiles embed.FS
 
 // stockSummaries are the stock transforms, in one line each.
 var stockSummaries = map[string]string{
-	"dedup":  "passes the first record of its kind, for ever or within a time",
-	"filter": "passes the records that a condition holds for",
-	"join":   "joins two streams by key: within bounds of time, by window, or for ever",
-	"lookup": "adds to each record the newest record of a table with the same key",
-	"map":    "new members, or a new object, from expressions",
-	"top":    "keeps the first records of each key in an order",
+	"aggregate": "aggregates by key, as updates",
+	"dedup":     "passes the first record of its kind, for ever or within a time",
+	"filter":    "passes the records that a condition holds for",
+	"join":      "joins two streams by key: within bounds of time, by window, or for ever",
+	"lookup":    "adds to each record the newest record of a table with the same key",
+	"map":       "new members, or a new object, from expressions",
+	"session":   "aggregates by key and session: records that follow each other within a gap",
+	"sliding":   "aggregates by key and overlapping windows of time",
+	"tumbling":  "aggregates by key and window of time",
+	"top":       "keeps the first records of each key in an order",
 }
 
 // StockNames are the names of the stock transforms, sorted: a job file's `module: stock:NAME`.
