@@ -189,10 +189,7 @@ func after(dst, prefix []byte) []byte {
 	return nil
 }
 
-// laneOfGroup is the lane, of lanes, that a key group belongs to (as in the ABI).
-func laneOfGroup(group, lanes int) int { return group * lanes / Groups }
-
-// groupsOf is the range of key groups of a lane.
+// groupsOf is the range of key groups of a lane: group g belongs to lane g*lanes/Groups, as in the ABI.
 func groupsOf(lane, lanes int) (from, to int) {
 	return (lane*Groups + lanes - 1) / lanes, ((lane+1)*Groups + lanes - 1) / lanes
 }

@@ -118,7 +118,6 @@ type world struct {
 	oldest  int64     // of what is retained
 	now     int64
 	mark    int64
-	fired   map[place]int // how often each timer fired since it was set
 	stages  []statestore.Stage
 	lanes   int
 	seen    map[string]int
