@@ -42,14 +42,14 @@ impl Transform for Newcomers {
         if !sold && name.is_null() {
             return Err(dead_letter(1, "a person without a name"));
         }
-        let name = name.raw();
+        let name = [b"\"", name.raw(), b"\""].concat();
         let known = WINDOWS.get(out, key, &start)?;
         let next = match known.as_deref() {
             None if sold => SOLD,
-            None => name,
+            None => &name,
             Some(DONE) => return Ok(()),
             Some(SOLD) if sold => return Ok(()),
-            Some(SOLD) => return emit(out, key, start, name),
+            Some(SOLD) => return emit(out, key, start, &name),
             Some(name) if sold => return emit(out, key, start, name),
             Some(_) => return Ok(()),
         };
