@@ -109,7 +109,7 @@ func nexmark(t *testing.T, q nexmarkQuery, way nexmarkRun) {
 		}
 	}
 	mustRun(t, "run", file)
-	rows := q.rows(t, lines(t, filepath.Join(dir, "out", q.name)))
+	rows := q.rows(t, changes(t, filepath.Join(dir, "out", q.name)))
 	sha := sha256.New()
 	for _, row := range rows {
 		fmt.Fprintln(sha, row)
@@ -172,6 +172,33 @@ func nexmarkJob(t *testing.T, query string, way nexmarkRun) (dir, file string) {
 		t.Fatal(err)
 	}
 	return dir, file
+}
+
+var partName = regexp.MustCompile(`part-(\d{5})-[0-9a-f]{8}-(\d+)-`)
+
+// changes reads the lines of a jsonl sink in the order in which they were written, batch by batch.
+func changes(t *testing.T, dir string) []string {
+	t.Helper()
+	files := manifest(t, dir)
+	place := func(name string) int {
+		m := partName.FindStringSubmatch(filepath.Base(name))
+		if m == nil {
+			t.Fatalf("%s is no part of a batch", name)
+		}
+		part, _ := strconv.Atoi(m[1])
+		batch, _ := strconv.Atoi(m[2])
+		return batch*100_000 + part
+	}
+	slices.SortFunc(files, func(a, b string) int { return place(a) - place(b) })
+	var out []string
+	for _, name := range files {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")...)
+	}
+	return out
 }
 
 // rows makes SQL's rows of the lines of an output, sorted.
