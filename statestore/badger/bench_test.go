@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"flag"
+	"fmt"
 	"iter"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -197,7 +199,9 @@ func BenchmarkState(b *testing.B) {
 		b.ReportMetric(1e6*(measure(b).cpu-before.cpu)/float64(n), "cpu-us/key")
 		rss(b)
 	})
-	reopen(b, s, dir)
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
 }
 
 func rss(b *testing.B) {
@@ -206,24 +210,45 @@ func rss(b *testing.B) {
 	b.ReportMetric(float64(m.file>>20), "file-MB")
 }
 
-// reopen opens what a kill now would leave.
-func reopen(b *testing.B, s *backend, dir string) {
-	to := filepath.Join(b.TempDir(), "killed")
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		b.Fatal(err)
-	}
-	lag := s.applied.Load() - s.Durable()
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
-	b.Run("open after kill", func(b *testing.B) {
-		for b.Loop() {
-			s := mustOpen(b, to)
-			if err := s.Close(); err != nil {
-				b.Fatal(err)
-			}
+// fillEnv makes the test binary a process that fills the folder it names, and is killed.
+const fillEnv = "WASMILL_STATE_FILL"
+
+// BenchmarkOpenAfterKill opens what a process leaves that was killed as soon as it had filled the state. A job starts as
+// soon as that, and loads and applies what was lost, lag, while it runs.
+func BenchmarkOpenAfterKill(b *testing.B) {
+	if dir := os.Getenv(fillEnv); dir != "" {
+		s, batch := filled(b, dir)
+		if err := os.WriteFile(dir+".lag", strconv.AppendInt(nil, batch-1-s.Durable(), 10), 0o644); err != nil {
+			b.Fatal(err)
 		}
-		b.ReportMetric(float64(lag), "batches-lost")
-		rss(b)
-	})
+		if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
+			b.Fatal(err)
+		}
+		select {}
+	}
+	dir := filepath.Join(b.TempDir(), "badger")
+	cmd := exec.Command(os.Args[0], "-test.run=XXX", "-test.bench=OpenAfterKill", "-test.benchtime=1x",
+		fmt.Sprint("-bench.keys=", *benchKeys), fmt.Sprint("-bench.value=", *benchValue), fmt.Sprint("-bench.batch=", *benchBatch))
+	cmd.Env = append(os.Environ(), fillEnv+"="+dir)
+	_ = cmd.Run() // it is killed
+	lag, err := os.ReadFile(dir + ".lag")
+	if err != nil {
+		b.Fatal(err)
+	}
+	before, n := measure(b), 0
+	for b.Loop() {
+		s, err := Open(context.Background(), config(b, dir))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		n++
+	}
+	after := measure(b)
+	b.Logf("%s batches lost, %.0f ms CPU to open and close", lag, 1e3*(after.cpu-before.cpu)/float64(n))
+	rss(b)
 }
