@@ -26,7 +26,7 @@ func (l *life) openState(ctx context.Context, files durable.Files) (*statestore.
 		return nil, nil
 	}
 	return statestore.Open(ctx, statestore.Config{
-		Files: files, Dir: "ck/state", Query: simQuery, BackendName: "mem",
+		Files: files, Dir: "ck/state", Query: simQuery, BackendName: "mem", ApplyBatches: 1, // a life waits for what it has sealed
 		Backend: func(ctx context.Context, cfg statestore.BackendConfig) (statestore.Backend, error) {
 			if l.backend == nil {
 				b, err := mem.Open(ctx, cfg)
