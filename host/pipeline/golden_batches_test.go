@@ -119,6 +119,10 @@ var goldens = []golden{
 	{name: "top-final", module: stock + "top/top.wasm", source: nexmark, keys: "{input: in, keyBy: {json: /channel}}", extra: `, config: {order: "/price desc", ties: all, final: true}`, from: "t.final, t.late", lanes: 1},
 	{name: "join", module: stock + "join/join.wasm", source: persons + ", " + auctions, keys: "{input: persons, keyBy: {json: /id}}, {input: auctions, keyBy: {json: /seller}}", extra: ", config: {type: full, within: {before: 5s, after: 5s}}", from: "t, t.late"},
 	{name: "lookup", module: stock + "lookup/lookup.wasm", source: persons + ", " + auctions, keys: "{input: persons, keyBy: {json: /id}}, {input: auctions, keyBy: {json: /seller}}", extra: ", config: {as: person, missing: wait, timeout: 1h}"},
+	{name: "tumbling", module: stock + "tumbling/tumbling.wasm", source: nexmark, keys: "{input: in, keyBy: {json: /auction}}", extra: ", config: {size: 10s, key: auction, start: s, aggregates: [{n: count}, {sum: {sum: /price}}, {mean: {avg: /price, digits: 2, round: half-up}}, {bidders: {distinct: /bidder}}]}", from: "t, t.late"},
+	{name: "sliding", module: stock + "sliding/sliding.wasm", source: nexmark, keys: "{input: in, keyBy: {json: /auction}}", extra: ", config: {size: 10s, slide: 2s, key: auction, start: s, aggregates: [{n: count}, {sum: {sum: /price}}, {mean: {avg: /price, digits: 2, round: half-up}}, {bidders: {distinct: /bidder}}]}", from: "t, t.late"},
+	{name: "session", module: stock + "session/session.wasm", source: nexmark, keys: "{input: in, keyBy: {json: /bidder}}", extra: ", config: {gap: 1s, key: bidder, start: s, end: e, aggregates: [{n: count}]}", from: "t, t.late"},
+	{name: "aggregate", module: stock + "aggregate/aggregate.wasm", source: nexmark, keys: "{input: in, keyBy: {json: /channel}}", extra: ", config: {key: channel, aggregates: [{n: count}, {best: {max: /price}}]}"},
 	{name: "quickjs", module: guests + "quickjs.wasm", input: "orders", slow: true},
 }
 
