@@ -116,8 +116,7 @@ type SourceOutcome struct {
 	WatermarkMS int64 `json:"watermark"`
 	// Idle: it gave no record for longer than it may, and is left out of the watermark of the job.
 	Idle bool `json:"idle,omitempty"`
-	// LastMS is the time of the last batch in which it gave a record, or of its first batch; 0 for a source without an event
-	// time.
+	// LastMS is the time of the last batch that read on in it, or of its first batch; 0 for a source without an event time.
 	LastMS int64 `json:"last,omitempty"`
 	// Parts are the latest event times, in milliseconds, of those parts of the source that lag behind.
 	Parts map[string]int64 `json:"parts,omitempty"`

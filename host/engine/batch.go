@@ -103,14 +103,15 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 		p.TimeMS = max(p.TimeMS, e.plan.TimeMS) // a clock set back must not make batch time run backwards
 		p.WatermarkMS = e.plan.WatermarkMS
 	}
-	if e.last != nil {
-		p.WatermarkMS = max(p.WatermarkMS, e.last.NextWatermarkMS, e.cfg.Graph.watermark(e.last.Sources, p.TimeMS))
-	}
-	e.holdLate(p)
 	ends, news, err := e.ask(ctx)
 	if err != nil {
 		return err
 	}
+	p.Sources = ends
+	if e.last != nil {
+		p.WatermarkMS = max(p.WatermarkMS, e.last.NextWatermarkMS, e.cfg.Graph.watermark(e.last.Sources, p, e.plan))
+	}
+	e.holdLate(p)
 	if !news {
 		if news, err = e.timersDue(p); err != nil {
 			return err
@@ -119,7 +120,6 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 	if !news {
 		return errNothing
 	}
-	p.Sources = ends
 	if err := e.cfg.Log.WritePlan(ctx, *p); err != nil {
 		return err
 	}
@@ -239,9 +239,9 @@ func (e *Engine) decideBatch(ctx context.Context, b *batch) error {
 		if b.before != nil {
 			before = b.before.Sources[s.Name]
 		}
-		d.Sources[s.Name] = s.after(before, b.plan, b.out.inputs[s.Name].Records, b.out.newest[s.Name])
+		d.Sources[s.Name] = s.after(before, b.plan, b.prev, b.out.inputs[s.Name].Records, b.out.newest[s.Name])
 	}
-	d.NextWatermarkMS = max(b.plan.WatermarkMS, e.cfg.Graph.watermark(d.Sources, b.plan.TimeMS))
+	d.NextWatermarkMS = max(b.plan.WatermarkMS, e.cfg.Graph.watermark(d.Sources, b.plan, b.prev))
 	if err := e.cfg.Log.WriteDecision(ctx, *d); err != nil {
 		return err
 	}

@@ -557,3 +557,16 @@ func TestOneSourceKeyedAndNot(t *testing.T) {
 		t.Errorf("%d counts, want 8", got)
 	}
 }
+
+// TestDowntimeIsNotIdleness: a job that comes back after an hour finds what came meanwhile. Its sources were not idle, so
+// nothing of that is late.
+func TestDowntimeIsNotIdleness(t *testing.T) {
+	w := keyedWorld(t)
+	w.eventTime.IdleMS = 4_000
+	w.in.Append(numbered("v", 47)...)
+	w.mustRun()
+	w.clock.Move(time.Hour)
+	w.in.Append(numbered("v", 60)...) // six batches
+	w.mustRun()
+	w.wantTallied(w.lastMS())
+}

@@ -107,13 +107,18 @@ func (s *SourceNode) latest(before checkpoint.SourceOutcome, at checkpoint.Posit
 	return least, parts
 }
 
+// moves reports whether a batch reads on in a source.
+func (s *SourceNode) moves(p, prev *checkpoint.Plan) bool {
+	return p.Position(s.Name) != prev.Position(s.Name)
+}
+
 // after is what the decision of a batch keeps of a source. seen are the latest event times in the batch by part.
-func (s *SourceNode) after(before checkpoint.SourceOutcome, p *checkpoint.Plan, records int64, seen map[string]int64) checkpoint.SourceOutcome {
+func (s *SourceNode) after(before checkpoint.SourceOutcome, p, prev *checkpoint.Plan, records int64, seen map[string]int64) checkpoint.SourceOutcome {
 	o := checkpoint.SourceOutcome{Records: records, WatermarkMS: before.WatermarkMS, LastMS: before.LastMS}
 	if s.EventTime == nil {
 		return o
 	}
-	if records > 0 || o.LastMS == 0 {
+	if s.moves(p, prev) || o.LastMS == 0 {
 		o.LastMS = p.TimeMS
 	}
 	ms, parts := s.latest(before, p.Position(s.Name), seen)
@@ -201,10 +206,11 @@ func (s *SourceNode) idle(o checkpoint.SourceOutcome, nowMS int64) int64 {
 	return max(nowMS-o.LastMS-s.EventTime.IdleMS, 0)
 }
 
-// watermark is that of the job at a time: the least of the sources that are neither idle nor complete. When none is left, an
-// idle source may still wake up, and it goes on with the clock from the one that had come furthest; when all are complete
-// it is the end of time.
-func (g *Graph) watermark(of map[string]checkpoint.SourceOutcome, nowMS int64) int64 {
+// watermark is that of the job at the time of a plan, after what is known of its sources: the least of those that are neither
+// idle nor complete. One that the plan reads on in is not idle, however long the job was away. When none is left, an idle
+// source may still wake up, and it goes on with the clock from the one that had come furthest; when all are complete it is
+// the end of time.
+func (g *Graph) watermark(of map[string]checkpoint.SourceOutcome, p, prev *checkpoint.Plan) int64 {
 	least, furthest, complete := int64(math.MaxInt64), int64(noTime), false
 	for i := range g.Sources {
 		s := &g.Sources[i]
@@ -212,7 +218,10 @@ func (g *Graph) watermark(of map[string]checkpoint.SourceOutcome, nowMS int64) i
 			continue
 		}
 		o := of[s.Name]
-		past := s.idle(o, nowMS)
+		past := s.idle(o, p.TimeMS)
+		if s.moves(p, prev) {
+			past = 0
+		}
 		switch {
 		case o.WatermarkMS == endOfTime:
 			complete = true

@@ -40,11 +40,15 @@ func TestSourceAfterABatch(t *testing.T) {
 		"not complete yet": {timed(EventTime{Complete: true}), outcome{}, "8", 1, 50_000, outcome{Records: 1, WatermarkMS: 50_000, LastMS: 100_000}},
 	} {
 		plan := &checkpoint.Plan{TimeMS: 100_000, Sources: []checkpoint.SourcePosition{{Name: "in", End: checkpoint.Position{Line: tc.at}}}}
+		prev := plan
+		if tc.records > 0 {
+			prev = nil
+		}
 		seen := map[string]int64{"a": tc.newest, "b": tc.newest - 1}
 		if tc.newest == noTime {
 			seen = nil
 		}
-		if got := tc.node.after(tc.before, plan, tc.records, seen); !reflect.DeepEqual(got, tc.want) {
+		if got := tc.node.after(tc.before, plan, prev, tc.records, seen); !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
 	}
@@ -75,7 +79,8 @@ func TestWatermarkOfAJob(t *testing.T) {
 		g := &Graph{Sources: []SourceNode{
 			{Name: "a", EventTime: &EventTime{IdleMS: idle}}, {Name: "b", EventTime: &EventTime{IdleMS: idle}}, {Name: "none"},
 		}}
-		if got := g.watermark(tc.sources, tc.now); got != tc.want {
+		at := &checkpoint.Plan{TimeMS: tc.now}
+		if got := g.watermark(tc.sources, at, at); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
 	}
@@ -114,5 +119,14 @@ func TestPartsThatLagBehindHoldTheWatermark(t *testing.T) {
 		if got != tc.want || len(parts) != len(tc.parts) || len(parts) > 0 && !reflect.DeepEqual(parts, tc.parts) {
 			t.Errorf("%s: %d %v, want %d %v", name, got, parts, tc.want, tc.parts)
 		}
+	}
+}
+
+func TestASourceThatGivesSomethingIsNotIdle(t *testing.T) {
+	g := &Graph{Sources: []SourceNode{{Name: "a", EventTime: &EventTime{IdleMS: 1}}, {Name: "b", EventTime: &EventTime{IdleMS: 1}}}}
+	of := map[string]checkpoint.SourceOutcome{"a": {WatermarkMS: 60, LastMS: 10}, "b": {WatermarkMS: 50, LastMS: 10}}
+	plan := &checkpoint.Plan{TimeMS: 1_000, Sources: []checkpoint.SourcePosition{{Name: "b", End: checkpoint.Position{Line: "1"}}}}
+	if got := g.watermark(of, plan, nil); got != 50 {
+		t.Errorf("the watermark is %d, want 50: b reads on", got)
 	}
 }
