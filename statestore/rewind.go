@@ -16,9 +16,10 @@ import (
 //
 // A backend that is damaged, ahead of the batch, or of another job is built anew from the newest good snapshot and the
 // changelogs after it. Whatever changelogs follow without doubt are loaded, too; those that only a decision can confirm
-// are left to Load. When it cannot be built, nothing is touched, and the error names the files that are missing or
-// damaged.
-func (s *Store) Rewind(ctx context.Context, batch int64) error {
+// are left to Load. In place of a damaged backend part of the state may do: when the batches from remake on can be run
+// again, it is built as far as the files go, and Load asks for the rest. When it cannot be built, nothing is touched, and
+// the error names the files that are missing or damaged.
+func (s *Store) Rewind(ctx context.Context, batch, remake int64) error {
 	s.mu.Lock()
 	why, last, from := s.damaged, s.last, s.link
 	s.mu.Unlock()
@@ -46,7 +47,7 @@ func (s *Store) Rewind(ctx context.Context, batch int64) error {
 		}
 		why = err
 	}
-	if err := s.rebuild(ctx, batch, why); err != nil {
+	if err := s.rebuild(ctx, batch, remake, why); err != nil {
 		return fmt.Errorf("build the state anew: %w (it is needed because: %w)", err, why)
 	}
 	return nil
@@ -170,7 +171,7 @@ func (s *Store) follow(ctx context.Context, logs []changelogFile) error {
 }
 
 // rebuild builds a new backend. What it is built from is read as a whole before the old one goes.
-func (s *Store) rebuild(ctx context.Context, batch int64, why error) error {
+func (s *Store) rebuild(ctx context.Context, batch, remake int64, why error) error {
 	var errs []error
 	bases := []int64{-1}
 	for _, n := range s.snap.kept {
@@ -184,30 +185,76 @@ func (s *Store) rebuild(ctx context.Context, batch int64, why error) error {
 			errs = append(errs, err)
 			continue
 		}
-		if err := s.replaceBackend(ctx, base); err != nil {
-			return err
+		return s.build(ctx, base, batch, logs, why)
+	}
+	if s.hasBackend() {
+		return errors.Join(errs...)
+	}
+	for _, base := range slices.Backward(bases) {
+		if base+1 < remake {
+			break
 		}
-		if err := s.dropFuture(batch); err != nil {
-			return err
+		if logs, err := s.readable(ctx, base, batch); err == nil {
+			return s.build(ctx, base, batch, logs, why)
 		}
-		if err := s.follow(ctx, logs); err != nil {
-			return err
-		}
-		s.cfg.Events.Rebuilt(base, why)
-		return nil
 	}
 	return errors.Join(errs...)
 }
 
+// hasBackend reports whether there is a backend that is whole, if only not the right one.
+func (s *Store) hasBackend() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.damaged == nil
+}
+
+// build builds a new backend from a snapshot and changelogs.
+func (s *Store) build(ctx context.Context, base, batch int64, logs []changelogFile, why error) error {
+	if err := s.replaceBackend(ctx, base); err != nil {
+		return err
+	}
+	if err := s.dropFuture(batch); err != nil {
+		return err
+	}
+	if err := s.follow(ctx, logs); err != nil {
+		return err
+	}
+	s.cfg.Events.Rebuilt(base, why)
+	return nil
+}
+
+// readable returns the changelogs after a snapshot as far as they are whole.
+func (s *Store) readable(ctx context.Context, base, batch int64) ([]changelogFile, error) {
+	from, err := s.linkOf(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	logs, _, _ := s.chain(from, batch) // what breaks it is run again
+	for i := range logs {
+		if s.readAll(ctx, logs[i:i+1]) != nil {
+			return logs[:i], ctx.Err()
+		}
+	}
+	return logs, nil
+}
+
+// linkOf reads a whole snapshot and returns what follows on it; -1 stands for the empty state.
+func (s *Store) linkOf(ctx context.Context, base int64) (link, error) {
+	if base < 0 {
+		return noLink, nil
+	}
+	m, err := s.visitSnapshot(ctx, base, func(_, _ []byte) error { return nil })
+	if err != nil {
+		return link{}, err
+	}
+	return m.link(), nil
+}
+
 // tryBase reads everything that a rebuild from a snapshot would read; -1 stands for the empty state.
 func (s *Store) tryBase(ctx context.Context, base, batch int64) ([]changelogFile, error) {
-	from := noLink
-	if base >= 0 {
-		m, err := s.visitSnapshot(ctx, base, func(_, _ []byte) error { return nil })
-		if err != nil {
-			return nil, err
-		}
-		from = m.link()
+	from, err := s.linkOf(ctx, base)
+	if err != nil {
+		return nil, err
 	}
 	logs, tip, err := s.chain(from, batch)
 	if err != nil {

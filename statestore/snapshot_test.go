@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -99,7 +100,7 @@ func (k *kept) last() (last int64) {
 // recover does what the engine does at a start, with the decisions of the newest batches alone.
 func (k *kept) recover(t *testing.T, s *statestore.Store) {
 	t.Helper()
-	must(t, s.Rewind(t.Context(), k.last()))
+	must(t, s.Rewind(t.Context(), k.last(), math.MaxInt64))
 	for n := s.Last() + 1; n <= k.last(); n++ {
 		digest := k.digests[n]
 		if digest != "" && n < k.last()-3 {
@@ -241,7 +242,7 @@ func testRebuild(t *testing.T, base *kept) {
 			c.harm(t, k)
 			s := k.open(t)
 			if c.err != nil {
-				err := s.Rewind(t.Context(), k.last())
+				err := s.Rewind(t.Context(), k.last(), math.MaxInt64)
 				if !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.names) {
 					t.Errorf("rewind: %v", err)
 				}
@@ -265,7 +266,7 @@ func testRebuild(t *testing.T, base *kept) {
 func TestRewindToAnEarlierBatch(t *testing.T) {
 	k := newKept(t, mem.New())
 	s := k.open(t)
-	must(t, s.Rewind(t.Context(), 46))
+	must(t, s.Rewind(t.Context(), 46, math.MaxInt64))
 	if s.Last() > 46 || len(k.rebuilt) != 1 {
 		t.Fatalf("last %d, built anew %v", s.Last(), k.rebuilt)
 	}
@@ -305,7 +306,7 @@ func TestDamagedBackendIsBuiltAnew(t *testing.T) {
 func TestSnapshotsHoldChangelogs(t *testing.T) {
 	k := newKept(t, mem.New())
 	s := k.open(t)
-	must(t, s.Rewind(t.Context(), k.last()))
+	must(t, s.Rewind(t.Context(), k.last(), math.MaxInt64))
 	must(t, s.Retain(t.Context(), 54))
 	must(t, s.Close())
 	k.disk = mem.New()

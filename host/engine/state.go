@@ -178,7 +178,11 @@ func (e *Engine) restoreState(ctx context.Context, sealed, decided *checkpoint.D
 		return nil
 	}
 	want := changedLast(sealed)
-	if err := e.cfg.Store.Rewind(ctx, max(want, changedLast(decided))); err != nil {
+	remake := int64(e.cfg.Log.Oldest())
+	if remake > 0 {
+		remake++ // a batch runs again from where the plan before it ends
+	}
+	if err := e.cfg.Store.Rewind(ctx, max(want, changedLast(decided)), remake); err != nil {
 		return fmt.Errorf("bring the state back to batch %d: %w", want, err)
 	}
 	for id := e.cfg.Store.Last() + 1; id <= want; id++ {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
@@ -104,7 +105,7 @@ func (s *State) rewind(ctx context.Context, plan *checkpoint.Plan, newest *check
 	if newest != nil && newest.StateLast != nil {
 		last = int64(*newest.StateLast)
 	}
-	return stateFault(s.store.Rewind(ctx, last))
+	return stateFault(s.store.Rewind(ctx, last, math.MaxInt64)) // nothing is run again here
 }
 
 // allPublished reports whether every target that a batch is decided for is known to have it.

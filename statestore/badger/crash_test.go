@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -104,7 +105,7 @@ func readJournal(dir string) (made []decision, err error) {
 
 func crashRecover(s *statestore.Store, made []decision) error {
 	ctx, last := context.Background(), int64(len(made))-1
-	if err := s.Rewind(ctx, last); err != nil {
+	if err := s.Rewind(ctx, last, math.MaxInt64); err != nil {
 		return err
 	}
 	if s.Last() > last {
