@@ -23,6 +23,7 @@ type broker struct {
 	script string // knows kill9 and start
 	cl     *kgo.Client
 	adm    *kadm.Client
+	shaken atomic.Int64 // rises when it is killed, and when it is back
 }
 
 // patience is far beyond what the broker needs for anything, also after it was killed.

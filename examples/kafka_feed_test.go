@@ -82,9 +82,13 @@ func (f *feeder) feed(ctx context.Context, t *testing.T, n int, pace time.Durati
 				f.mu.Unlock()
 			}
 		}
+		shaken := f.b.shaken.Load()
 		err := f.write(ctx, t, records, kgo.TryCommit)
 		for errors.Is(err, errNotSent) && ctx.Err() == nil {
 			err = f.write(ctx, t, records, kgo.TryCommit)
+		}
+		if err == nil && f.b.shaken.Load() != shaken {
+			err = errShaken
 		}
 		f.note(records, err)
 		if pace > 0 {
@@ -99,6 +103,10 @@ func (f *feeder) feed(ctx context.Context, t *testing.T, n int, pace time.Durati
 
 // errNotSent says that the broker was away before there was a transaction.
 var errNotSent = errors.New("not sent")
+
+// errShaken says that the broker was killed meanwhile: a client that gets its producer id anew in the middle of a transaction
+// may be told of the commit of nothing.
+var errShaken = errors.New("the broker was killed meanwhile")
 
 // write takes records through one transaction. After an error the client is given up, so that its records come no more.
 func (f *feeder) write(ctx context.Context, t *testing.T, records []*kgo.Record, how kgo.TransactionEndTry) (err error) {

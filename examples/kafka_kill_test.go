@@ -156,9 +156,11 @@ func (w *world) killBroker(t *testing.T, p *process, b *blow) {
 	at := w.batches()
 	until(p, bound, func() bool { return w.batches() > at+1 })
 	pause(t.Context(), b.after)
+	w.b.shaken.Add(1)
 	w.b.sh(t, "kill9")
 	w.blows["kills of the broker"]++
 	w.b.sh(t, "start")
+	w.b.shaken.Add(1)
 	at = w.batches()
 	if !until(p, patience, func() bool { return w.batches() > at+1 }) && p.running() {
 		t.Errorf("the broker is back, and the program neither goes on nor ends:\n%s", p.tail())

@@ -220,6 +220,7 @@ func TestPassingAnswers(t *testing.T) {
 	for _, e := range []*kerr.Error{
 		kerr.NotLeaderForPartition, kerr.LeaderNotAvailable, kerr.KafkaStorageError, kerr.NotEnoughReplicas,
 		kerr.NotEnoughReplicasAfterAppend, kerr.RequestTimedOut, kerr.ConcurrentTransactions, kerr.UnknownTopicOrPartition,
+		kerr.OperationNotAttempted,
 	} {
 		t.Run(e.Message, func(t *testing.T) {
 			t.Parallel()

@@ -300,8 +300,8 @@ func (q *queue) answered(p *kmsg.ProduceResponseTopicPartition) error {
 // mayRepeat tells whether the same chunk may be taken when it is sent again, with the same sequence numbers.
 func (q *queue) mayRepeat(err error) bool {
 	switch {
-	case errors.Is(err, kerr.ConcurrentTransactions):
-		return true
+	case errors.Is(err, kerr.ConcurrentTransactions), errors.Is(err, kerr.OperationNotAttempted):
+		return true // the second says that another partition's error kept this one out: that one decides
 	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
 		q.unknown++
 		return q.unknown <= unknownRetries
