@@ -242,10 +242,13 @@ func (d *differ) sink(path string, a, b *revisionSink) {
 		d.consent(path+".mode", fmt.Sprintf("%s becomes %s, beside rows that are already there", a.Mode, b.Mode))
 	}
 	if a.Format != b.Format {
-		d.consent(path+".format", fmt.Sprintf("%s becomes %s: the directory would hold both", a.Format, b.Format))
+		d.consent(path+".format", fmt.Sprintf("%s becomes %s: what is published already stays as it is", a.Format, b.Format))
 	}
 	if !slices.Equal(a.PartitionBy, b.PartitionBy) {
 		d.consent(path+".partitionBy", fmt.Sprintf("the folders change from %v to %v: readers need one layout", a.PartitionBy, b.PartitionBy))
+	}
+	if a.Format == b.Format && !slices.Equal(a.Key, b.Key) {
+		d.consent(path+".key", fmt.Sprintf("the key changes from %v to %v: rows from before keep their old one, and are found by the new one", a.Key, b.Key))
 	}
 	if a.Format == b.Format && !reflect.DeepEqual(a.Kafka, b.Kafka) {
 		d.ok(path+".kafka", "other records fit the sink from now on: maxMessage, topicHeader or its topics change")

@@ -137,8 +137,8 @@ func describeConnections() Field {
 					"dialTimeout, requestTimeout."),
 				kind("schemaRegistry", "A schema registry with Confluent's API: urls (of instances of one registry), auth {username, password, or token}, tls {ca, cert, key (PEM texts), "+
 					"serverName, insecureSkipVerify}, timeout of a request. What it has said is kept in the checkpoint under the connection's name: another registry needs another name."),
-				kind("postgres", "A PostgreSQL database. Nothing in this version uses it."),
-				kind("sqlite", "A SQLite database. Nothing in this version uses it."),
+				kind("postgres", "A PostgreSQL database: url, as postgres://user:password@host:5432/database?sslmode=verify-full."),
+				kind("sqlite", "A SQLite database: path of its file, relative to the job file."),
 			},
 		},
 	}

@@ -19,9 +19,9 @@ func describeSource() Field {
 			describeFilesSource(),
 			describeGenerator(),
 			describeKafkaSource(),
+			describeDeltaSource(),
 		},
 	}
-	f.Fields = append(f.Fields, laterKinds("delta")...)
 	f.Fields = append(
 		f.Fields, describeEventTime(),
 		Field{
@@ -173,7 +173,7 @@ func describeSink() Field {
 			},
 			{
 				Name: "mode", Type: TypeEnum, Values: []string{"append", "upsert", "changelog"}, Default: "append",
-				Doc: "append adds rows. upsert, for kafka and stdout: a record takes the place of the earlier one of its key, and without a value it " +
+				Doc: "append adds rows. upsert, for kafka, stdout and tables: a record takes the place of the earlier one of its key, and without a value it " +
 					"deletes it. changelog, for kafka, stdout and files of jsonl: each update is a row. What a transform updates fits no sink that appends.",
 			},
 			describeFilesSink(),
@@ -187,7 +187,12 @@ func describeSink() Field {
 			describeKafkaSink(),
 		},
 	}
-	f.Fields = append(f.Fields, laterKinds("delta", "postgres", "sqlite", "http")...)
+	f.Fields = append(
+		f.Fields, describeDeltaSink(),
+		describeSQLSink("postgres", "Writes a table of a PostgreSQL database. Exactly once: what all sinks of one connection take of a batch is one transaction."),
+		describeSQLSink("sqlite", "Writes a table of a SQLite database. Exactly once: what all sinks of one connection take of a batch is one transaction."),
+	)
+	f.Fields = append(f.Fields, laterKinds("http")...)
 	return f
 }
 

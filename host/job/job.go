@@ -59,6 +59,7 @@ type Source struct {
 	Files     *FilesSource
 	Generator *GeneratorSource
 	Kafka     *KafkaSource
+	Delta     *DeltaSource
 	EventTime *EventTime // nil: the source's own, if it has one
 	Batch     Batch
 	Attach    []string // headers to add: path, topic, partition
@@ -177,6 +178,8 @@ type Sink struct {
 	Files  *FilesSink
 	Stdout *StdoutSink
 	Kafka  *KafkaSink
+	Delta  *DeltaSink
+	SQL    *SQLSink
 }
 
 // FilesSink writes files into a directory with a manifest that readers can trust.

@@ -57,9 +57,9 @@ func (c *checker) eventTime(v *value, s *Source, availableNow bool) {
 		c.wrongAt(stamp.path, CodeConflict, "json and timestamp exclude each other: the event time stands in the value, or it is the record's own", "")
 	case stamp.good() && stamp.num == 0:
 		c.wrongAt(stamp.path, CodeValue, "timestamp can only be true", "")
-	case stamp.good() && s.Files != nil:
-		c.wrongAt(stamp.path, CodeConflict, "what is read from files has no timestamp of its own; give json: <pointer> to where it stands in the value", "")
-	case !json.set && s.Files != nil:
+	case stamp.good() && !own:
+		c.wrongAt(stamp.path, CodeConflict, "what is read from files and tables has no timestamp of its own; give json: <pointer> to where it stands in the value", "")
+	case !json.set && !own:
 		c.wrongAt(v.path, CodeMissing, "json is missing, for example json: /time_hour", "")
 	case !json.set:
 		s.EventTime.Timestamp = own
@@ -76,7 +76,9 @@ func (c *checker) eventTime(v *value, s *Source, availableNow bool) {
 func (c *checker) complete(v *value, s *Source, availableNow bool) {
 	switch {
 	case s.Kafka != nil:
-		c.wrongAt(v.path, CodeConflict, "a topic has no end: complete is for files and the generator; idle closes windows when nothing comes", "")
+		c.wrongAt(v.path, CodeConflict, "a topic has no end: complete is for files, tables and the generator; idle closes windows when nothing comes", "")
+	case s.Delta != nil && !availableNow:
+		c.wrongAt(v.path, CodeConflict, "without trigger: {availableNow: true} the table may get more rows at any time, so the input is never complete", "")
 	case s.Files != nil && !availableNow:
 		c.wrongAt(v.path, CodeConflict, "without trigger: {availableNow: true} more files may come at any time, so the input is never complete", "")
 	case s.Generator != nil && s.Generator.Records == 0:
@@ -87,10 +89,13 @@ func (c *checker) complete(v *value, s *Source, availableNow bool) {
 // mode checks that a sink of its kind can do what its mode says.
 func (c *checker) mode(v *value, s *Sink) {
 	m := v.at("mode")
-	if !m.good() || s.Files == nil {
+	if !m.good() {
 		return
 	}
 	switch {
+	case s.table() != nil && s.Mode == ModeChangelog:
+		c.wrongAt(m.path, CodeConflict, "a table takes append, or upsert with a key; changelog is for kafka, stdout and files of format jsonl", "")
+	case s.Files == nil:
 	case s.Mode == ModeUpsert:
 		c.wrongAt(m.path, CodeConflict, "files that are written cannot change, so rows in them have no upsert; files of format jsonl take changelog, kafka and stdout take upsert", "")
 	case s.Mode == ModeChangelog && v.at("files").at("format").good() && s.Files.Format != "jsonl":
@@ -105,6 +110,8 @@ func (s *Sink) takesUpdates() []string {
 		return []string{ModeChangelog}
 	case s.Files != nil:
 		return nil
+	case s.table() != nil:
+		return []string{ModeUpsert}
 	}
 	return []string{ModeUpsert, ModeChangelog}
 }
@@ -123,7 +130,7 @@ func (c *checker) updates(s *Sink, path string, updating func(Input) string) {
 		if origin != in.Ref() {
 			what = fmt.Sprintf("%s passes on the updates of %s, each in place of the earlier one of its key", in.Ref(), origin)
 		}
-		way := "files of format jsonl take them with mode: changelog, kafka and stdout also with mode: upsert"
+		way := "files of format jsonl take them with mode: changelog, tables with mode: upsert, kafka and stdout with both"
 		if modes := s.takesUpdates(); modes != nil {
 			way = "give the sink mode: " + strings.Join(modes, " or mode: ")
 		}

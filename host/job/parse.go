@@ -93,6 +93,8 @@ func buildSource(v *value, f *Field, availableNow bool) Source {
 		s.Generator = buildGenerator(v.at("generator"))
 	case "kafka":
 		s.Kafka = buildKafkaSource(v.at("kafka"))
+	case "delta":
+		s.Delta = buildDeltaSource(v.at("delta"))
 	}
 	return s
 }
@@ -177,6 +179,10 @@ func buildSink(v *value, f *Field) Sink {
 		s.Stdout = &StdoutSink{Format: v.at("stdout").at("format").text}
 	case "kafka":
 		s.Kafka = buildKafkaSink(v.at("kafka"))
+	case "delta":
+		s.Delta = buildDeltaSink(v.at("delta"))
+	case "postgres", "sqlite":
+		s.SQL = buildSQLSink(v.at(v.kind(f)), v.kind(f))
 	}
 	return s
 }

@@ -22,13 +22,17 @@ func (c *checker) paths(j *Job, spec *value) {
 		all = append(all, placed{"the checkpoint", v.path, v.text, false})
 	}
 	for i, s := range spec.at("sinks").items {
-		if p := s.at("files").at("path"); p.good() && !isGlob(p.text) {
-			all = append(all, placed{"sink " + j.Sinks[i].Name, p.path, p.text, false})
+		for _, kind := range []string{"files", "delta"} {
+			if p := s.at(kind).at("path"); p.good() && !isGlob(p.text) {
+				all = append(all, placed{"sink " + j.Sinks[i].Name, p.path, p.text, false})
+			}
 		}
 	}
 	for i, s := range spec.at("sources").items {
-		if p := s.at("files").at("path"); p.good() {
-			all = append(all, placed{"source " + j.Sources[i].Name, p.path, p.text, true})
+		for _, kind := range []string{"files", "delta"} {
+			if p := s.at(kind).at("path"); p.good() {
+				all = append(all, placed{"source " + j.Sources[i].Name, p.path, p.text, true})
+			}
 		}
 	}
 	for i, a := range all {

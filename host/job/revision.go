@@ -125,6 +125,7 @@ type revisionSink struct {
 	Format      string           `json:"format"`
 	Schema      []revisionColumn `json:"schema"`
 	PartitionBy []string         `json:"partitionBy"`
+	Key         []string         `json:"key,omitempty"` // of a table
 	Kafka       *revisionTopics  `json:"kafka,omitempty"`
 	Encode      *revisionFormats `json:"encode,omitempty"` // nil: raw bytes
 }
@@ -197,6 +198,9 @@ func reviseSource(s *Source) revisionSource {
 		r.Format = "generator"
 		r.Generator = &revisionGenerator{Kind: g.Kind, Seed: g.Seed, Nexmark: (*revisionNexmark)(g.Nexmark)}
 	}
+	if s.Delta != nil {
+		r.Format = "delta"
+	}
 	if k := s.Kafka; k != nil {
 		r.Format, r.Decode = "kafka", reviseFormats(k.Formats, nil, nil)
 		if k.Isolation != "read_committed" {
@@ -267,12 +271,16 @@ func (m *revisionManifest) typeOf(i int) string {
 
 func reviseSink(s *Sink) revisionSink {
 	r := revisionSink{Name: s.Name, From: refs(s.From), Mode: s.Mode}
+	for _, c := range s.Columns() {
+		r.Schema = append(r.Schema, revisionColumn{Name: c.Name, Type: c.Type.String()})
+	}
 	switch {
 	case s.Files != nil:
 		r.Format, r.PartitionBy = s.Files.Format, s.Files.PartitionBy
-		for _, c := range s.Files.Schema {
-			r.Schema = append(r.Schema, revisionColumn{Name: c.Name, Type: c.Type.String()})
-		}
+	case s.Delta != nil:
+		r.Format, r.PartitionBy, r.Key = "delta", s.Delta.PartitionBy, s.Delta.Key
+	case s.SQL != nil:
+		r.Format, r.Key = s.SQL.Kind, s.SQL.Key
 	case s.Stdout != nil:
 		r.Format = s.Stdout.Format
 	case s.Kafka != nil:

@@ -327,7 +327,7 @@ func TestCheckState(t *testing.T) {
 		"another port":        {"from: [thin]", "from: [count.late]", facts(true, true, table), bare, ""},
 		"upsert":              {"from: [thin]", "from: [thin], mode: upsert", facts(true, true, table), bare, ""},
 		"into jsonl":          {"from: [thin], stdout: {}", files("format: jsonl"), facts(true, true, table), bare, "job.yaml:8:28: spec.sinks[0].from[0]: thin passes on the updates of count, each in place of the earlier one of its key, and a sink with mode append would keep them all side by side; give the sink mode: changelog"},
-		"into parquet":        {"from: [thin], stdout: {}", files("format: parquet, schema: {a: string}"), facts(true, true, table), bare, "job.yaml:8:28: spec.sinks[0].from[0]: thin passes on the updates of count, each in place of the earlier one of its key, and a sink with mode append would keep them all side by side; files of format jsonl take them with mode: changelog, kafka and stdout also with mode: upsert"},
+		"into parquet":        {"from: [thin], stdout: {}", files("format: parquet, schema: {a: string}"), facts(true, true, table), bare, "job.yaml:8:28: spec.sinks[0].from[0]: thin passes on the updates of count, each in place of the earlier one of its key, and a sink with mode append would keep them all side by side; files of format jsonl take them with mode: changelog, tables with mode: upsert, kafka and stdout with both"},
 		"resolved in a stage": {"from: [count], module: ./f", "from: [{input: count, keyBy: {key: true}}], module: ./f", facts(true, true, table), bare, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,6 +26,7 @@ func (c *checker) semantics(j *Job, v *value) {
 		c.sink(s, &j.Sinks[i])
 	}
 	c.kafkaSinks(j, spec.at("sinks").items)
+	c.tableSinks(j, spec.at("sinks").items)
 	c.kafkaLoops(j, spec)
 	for i := range j.Connections {
 		c.settings(spec.at("connections"), &j.Connections[i])
@@ -47,6 +48,9 @@ func (c *checker) source(j *Job, v *value, s *Source) {
 	if f := v.at("files"); f.set && s.Files != nil {
 		c.filesSource(f, s.Files)
 	}
+	if d := v.at("delta"); d.set && s.Delta != nil {
+		c.deltaSource(d, s)
+	}
 	if n := v.at("generator").at("nexmark"); n.good() && s.Generator != nil && s.Generator.Nexmark == nil {
 		c.wrongAt(n.path, CodeConflict, "nexmark is for kind nexmark", "")
 	}
@@ -54,7 +58,7 @@ func (c *checker) source(j *Job, v *value, s *Source) {
 		item := v.at("attach").items[i]
 		if slices.Contains(s.Attach[:i], a) {
 			c.wrongAt(item.path, CodeDuplicate, fmt.Sprintf("%q is already in the list", cut(a)), "")
-		} else if s.Files != nil && item.good() && a != "path" {
+		} else if (s.Files != nil || s.Delta != nil) && item.good() && a != "path" {
 			c.wrongAt(item.path, CodeConflict, "files have no "+a+"; they can attach their path", "")
 		} else if s.Generator != nil && item.good() {
 			c.wrongAt(item.path, CodeConflict, "a generator has no "+a, "")
@@ -166,39 +170,37 @@ func (c *checker) filesSink(v *value, s *FilesSink) {
 		c.wrongAt(v.at("compression").path, CodeConflict, "snappy is for parquet; "+s.Format+" takes zstd, gzip or none", "")
 	}
 	c.csv(v.at("csv"), &s.CSV, v.at("format"))
-	c.partitions(v.at("partitionBy"), v.at("schema"), s)
+	by, schema := v.at("partitionBy"), v.at("schema")
+	if by.good() && !schema.set && s.Format == "jsonl" {
+		c.wrongAt(by.path, CodeMissing, "partitionBy needs a schema that has the columns", "")
+	}
+	if schema.set {
+		c.partitionColumns(by, schema, s.Schema, s.PartitionBy)
+	}
 }
 
-func (c *checker) partitions(v, schema *value, s *FilesSink) {
+// partitionColumns checks that columns of a schema can be those that rows are partitioned by.
+func (c *checker) partitionColumns(v, schema *value, columns []Column, by []string) {
 	if !v.good() {
-		return
-	}
-	if !schema.set {
-		if s.Format == "jsonl" {
-			c.wrongAt(v.path, CodeMissing, "partitionBy needs a schema that has the columns", "")
-		}
 		return
 	}
 	c.unique(v, "column")
 	if schema.bad {
 		return
 	}
-	names := make([]string, len(s.Schema))
-	for i, col := range s.Schema {
-		names[i] = col.Name
-	}
+	names := columnNames(columns)
 	for _, p := range v.items {
 		i := slices.Index(names, p.text)
 		if i < 0 {
 			c.wrongAt(p.path, CodeReference, fmt.Sprintf("no column %q in the schema", cut(p.text)), closest(p.text, names))
 			continue
 		}
-		switch k := s.Schema[i].Type.Kind; k {
-		case "float", "double", "binary":
+		switch k := columns[i].Type.Kind; k {
+		case "float", "double", "binary", "list", "map", "struct":
 			c.wrongAt(p.path, CodeConflict, fmt.Sprintf("column %q is a %s, which makes no folder name; use text, integers, decimals, dates, timestamps or booleans", cut(p.text), k), "")
 		}
 	}
-	if len(s.PartitionBy) >= len(names) {
+	if len(by) >= len(names) {
 		c.wrongAt(v.path, CodeConflict, "at least one column must remain that is not in partitionBy", "")
 	}
 }
