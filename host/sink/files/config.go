@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
+	"github.com/wasmill/wasmill/host/rows/partition"
 )
 
 // Format is the format of a sink's files.
@@ -101,7 +101,7 @@ func (c *Config) check() error {
 	case c.Delimiter > 0x7e || c.Delimiter == '"' || c.Delimiter < ' ' && c.Delimiter != '\t':
 		return fmt.Errorf("%q cannot stand between values", c.Delimiter)
 	}
-	return c.checkPartitions()
+	return nil
 }
 
 func codecFits(f Format, codec parquetfile.Codec) bool {
@@ -112,32 +112,6 @@ func codecFits(f Format, codec parquetfile.Codec) bool {
 		return f == Parquet
 	}
 	return false
-}
-
-// maxPartitionColumn leaves room in a directory's name for null and for any value that is not a text.
-const maxPartitionColumn = maxDirName - len("=") - 48
-
-func (c *Config) checkPartitions() error {
-	for i, name := range c.PartitionBy {
-		at := c.Schema.Index(name)
-		if at < 0 {
-			return fmt.Errorf("partitionBy: the schema has no column %q", name)
-		}
-		if n := len(appendEscaped(nil, []byte(name))); n > maxPartitionColumn {
-			return fmt.Errorf("partitionBy: the name of column %.40q has %d bytes in a directory's name; %d is the most", name, n, maxPartitionColumn)
-		}
-		switch k := c.Schema.Column(at).Type.Kind; k {
-		case rows.Float, rows.Double, rows.Binary:
-			return fmt.Errorf("partitionBy: column %q is a %s, which makes no good directory name", name, k)
-		}
-		if slices.Contains(c.PartitionBy[:i], name) {
-			return fmt.Errorf("partitionBy names column %q twice", name)
-		}
-	}
-	if c.Schema != nil && len(c.PartitionBy) == c.Schema.Len() {
-		return errors.New("partitionBy leaves no column for the files")
-	}
-	return nil
 }
 
 // New checks the settings and returns the target. Nothing is touched before Open.
@@ -151,8 +125,10 @@ func New(cfg Config) (*Target, error) {
 		return nil, fmt.Errorf("sink %s: find the directory: %w", cfg.Sink, err)
 	}
 	t := &Target{cfg: cfg, files: cfg.Files, dir: filepath.ToSlash(dir)}
-	for _, name := range cfg.PartitionBy {
-		t.partition = append(t.partition, cfg.Schema.Index(name))
+	if cfg.Schema != nil {
+		if t.partition, err = partition.Columns(cfg.Schema, cfg.PartitionBy); err != nil {
+			return nil, fault.New(CodeConfig, "sink "+cfg.Sink, err, "correct the sink in the job file")
+		}
 	}
 	if t.enc, err = newEncoder(&cfg, t.partition); err != nil {
 		return nil, fmt.Errorf("sink %s: %w", cfg.Sink, err)

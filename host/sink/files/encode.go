@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
+	"github.com/wasmill/wasmill/host/rows/partition"
 )
 
 // encoder writes one file after another and keeps its buffers.
@@ -23,9 +24,9 @@ type encoder interface {
 	ext() string
 }
 
-func newEncoder(cfg *Config, partition []int) (encoder, error) {
+func newEncoder(cfg *Config, without []int) (encoder, error) {
 	if cfg.Format == Parquet {
-		w, err := parquetfile.New(cfg.Schema, parquetfile.Options{Codec: cfg.Codec, CreatedBy: cfg.CreatedBy, Skip: partition})
+		w, err := parquetfile.New(cfg.Schema, parquetfile.Options{Codec: cfg.Codec, CreatedBy: cfg.CreatedBy, Skip: without})
 		if err != nil {
 			return nil, err
 		}
@@ -33,7 +34,7 @@ func newEncoder(cfg *Config, partition []int) (encoder, error) {
 	}
 	e := &textEncoder{cfg: cfg, buf: bufio.NewWriterSize(io.Discard, 64<<10)}
 	skip := map[int]bool{}
-	for _, c := range partition {
+	for _, c := range without {
 		skip[c] = true
 	}
 	if cfg.Schema != nil {
@@ -62,7 +63,7 @@ func (e *parquetEncoder) close() error              { return e.w.Close() }
 func (e *parquetEncoder) lines([]byte) error        { return fmt.Errorf("parquet takes rows only") }
 
 func (e *parquetEncoder) rows(from []parquetfile.Rows) error {
-	for _, g := range cut(from, groupRowsMax, groupBytes) {
+	for _, g := range partition.Cut(from, groupRowsMax, groupBytes) {
 		if err := e.w.WriteRowGroup(g); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/rows/partition"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
@@ -97,13 +98,13 @@ func (p *partWriter) lanes(lanes []sink.Lane) error {
 			return fmt.Errorf("a lane of another target: %T", l)
 		}
 	}
-	for _, g := range groupRows(tables, p.t.partition) {
-		for _, piece := range cut(g.rows, p.t.cfg.MaxPartRows, p.t.cfg.MaxPartBytes) {
+	for _, g := range partition.GroupRows(tables, p.t.partition) {
+		for _, piece := range partition.Cut(g.Rows, p.t.cfg.MaxPartRows, p.t.cfg.MaxPartBytes) {
 			count := int64(0)
 			for _, r := range piece {
 				count += int64(r.Len())
 			}
-			if err := p.write(g.dir, count, func(e encoder) error { return e.rows(piece) }); err != nil {
+			if err := p.write(g.Dir, count, func(e encoder) error { return e.rows(piece) }); err != nil {
 				return err
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/rows/partition"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
@@ -61,7 +62,7 @@ func (t *Target) NewLane(name string) (sink.Lane, error) {
 	if t.cfg.Schema == nil {
 		return &rawLane{updates: t.cfg.Updates}, nil
 	}
-	return &tableLane{table: rows.NewTable(t.cfg.Schema), partition: t.partition, room: t.room()}, nil
+	return &tableLane{table: rows.NewTable(t.cfg.Schema), check: partition.Checker{Columns: t.partition, Room: t.room()}}, nil
 }
 
 // longestPart is a part's name with all its numbers at their largest, less what follows the last dot.
@@ -69,7 +70,7 @@ const longestPart = "part-0000000000-00000000-0000000000000000000-00000000000000
 
 // room returns the bytes that a path has for the directories of partitions.
 func (t *Target) room() int {
-	return maxPath - len(t.dir) - len("/") - len(longestPart) - len(t.enc.ext())
+	return partition.MaxPath - len(t.dir) - len("/") - len(longestPart) - len(t.enc.ext())
 }
 
 func (t *Target) meta(name string) string  { return path.Join(t.dir, metaName, name) }
