@@ -107,6 +107,13 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
+	if news {
+		if news, err = e.gathered(ctx, ends); err != nil {
+			return err
+		}
+	} else {
+		e.waiting = time.Time{}
+	}
 	p.Sources = ends
 	if e.last != nil {
 		p.WatermarkMS = max(p.WatermarkMS, e.last.NextWatermarkMS, e.cfg.Graph.watermark(e.last.Sources, p, e.plan))
@@ -123,6 +130,7 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 	if err := e.cfg.Log.WritePlan(ctx, *p); err != nil {
 		return err
 	}
+	e.waiting = time.Time{}
 	b.plan, b.prev, b.before = p, e.plan, e.last
 	return nil
 }

@@ -102,9 +102,11 @@ type Engine struct {
 	before *checkpoint.Plan     // of the batch before that
 	last   *checkpoint.Decision // of the last sealed batch, nil before the first
 	marks  map[string]checkpoint.PublishedMark
-	noted  time.Time                 // when marks were written down
-	view   *statestore.View          // of the state before a batch that runs again though it is part of it; nil when none does
-	pubs   map[string]sink.Published // what the targets had published when they were opened
+	noted  time.Time // when marks were written down
+	// waiting is since when there is something to plan that is not enough for a batch; zero when there is not.
+	waiting time.Time
+	view    *statestore.View          // of the state before a batch that runs again though it is part of it; nil when none does
+	pubs    map[string]sink.Published // what the targets had published when they were opened
 }
 
 // Open takes the targets over and brings the last batch to its end, if it was left half-way. After an error the Engine is

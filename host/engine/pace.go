@@ -12,6 +12,7 @@ import (
 type pace struct {
 	most    time.Duration // that a batch should take; 0 leaves the sources' own limits alone
 	records int64         // that the next batch may take of each source; 0 no limit
+	least   int64         // that a batch may always take, unless it is too large
 	bound   int64         // that no batch may take more of, since one was too large; 0 none
 }
 
@@ -32,14 +33,18 @@ func newPace(t Trigger) pace {
 	case t.AvailableNow:
 		return pace{}
 	case t.Interval > 0:
-		return pace{most: t.Interval}
+		return pace{most: t.Interval, least: t.Gather.Records}
 	}
-	return pace{most: paceBackToBack, records: paceFirst}
+	return pace{most: paceBackToBack, records: paceFirst, least: t.Gather.Records}
 }
 
 // limit is what a batch may take of a source that has a limit of its own.
 func (p *pace) limit(own source.Limit) source.Limit {
-	for _, n := range []int64{p.records, p.bound} {
+	paced := p.records
+	if paced > 0 {
+		paced = max(paced, p.least)
+	}
+	for _, n := range []int64{paced, p.bound} {
 		if n > 0 && (own.Records == 0 || own.Records > n) {
 			own.Records = n
 		}

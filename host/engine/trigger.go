@@ -18,6 +18,7 @@ type Trigger struct {
 	// Interval aligns batches to multiples of it since 1970; 0 is back to back. A batch that overruns is followed at once by
 	// the next; missed ticks are not made up for.
 	Interval time.Duration
+	Gather   Gather
 }
 
 // Idle waits of a job that runs back to back: in proportion to what asking costs, so that a large directory is not listed
@@ -100,7 +101,7 @@ func (e *Engine) idle(ctx context.Context, d time.Duration, news []<-chan struct
 		return
 	}
 	if len(news) == len(e.cfg.Graph.Sources) {
-		d = e.untilTimer(idleMost)
+		d = e.untilGathered(e.untilTimer(idleMost))
 	}
 	woken, wake := context.WithCancel(ctx)
 	var listeners sync.WaitGroup

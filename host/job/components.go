@@ -72,7 +72,7 @@ func describeSpec() Field {
 
 func describeTrigger() Field {
 	return Field{
-		Name: "trigger", Type: TypeObject, Doc: "When a batch begins. Give one of the two.", Example: "{interval: 1s}",
+		Name: "trigger", Type: TypeObject, Doc: "When a batch begins. interval and availableNow exclude each other.", Example: "{interval: 1s}",
 		Fields: []Field{
 			{
 				Name: "interval", Type: TypeDuration, Default: "0s", Max: day, Example: "1s",
@@ -82,6 +82,12 @@ func describeTrigger() Field {
 				Name: "availableNow", Type: TypeBool, Default: "false", Example: "true",
 				Doc: "Read what exists at the start, in as many batches as it takes, and end.",
 			},
+			{
+				Name: "minRecords", Type: TypeInt, Default: "0", Max: 100_000_000, Example: "10000",
+				Doc: "A batch begins when so many records have come, of all sources together: tables get fewer and larger files. Needs maxDelay. " +
+					"Of topics it counts offsets; files of which nothing is counted before they are read are not waited for.",
+			},
+			{Name: "maxDelay", Type: TypeDuration, Max: day, Example: "30s", Doc: "How long what has come waits for minRecords, at most."},
 		},
 	}
 }

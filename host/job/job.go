@@ -27,6 +27,15 @@ type Job struct {
 	places map[string]Pos
 }
 
+// mostRecords is what a batch may take of all sources together.
+func (j *Job) mostRecords() int64 {
+	n := int64(0)
+	for i := range j.Sources {
+		n += j.Sources[i].Batch.MaxRecords
+	}
+	return n
+}
+
 // When output is kept in the checkpoint until it is published.
 const (
 	SpoolAuto   = "auto"
@@ -51,6 +60,10 @@ type Trigger struct {
 	Interval time.Duration
 	// AvailableNow reads what exists at the start in as many batches as it takes, and ends.
 	AvailableNow bool
+	// MinRecords is how many there should be before a batch begins, of all sources together; 0 does not wait. What has come
+	// waits for MaxDelay at most.
+	MinRecords int64
+	MaxDelay   time.Duration
 }
 
 // Source is one input. Exactly one of the pointers to a kind is set.

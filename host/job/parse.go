@@ -40,6 +40,7 @@ func (c *checker) build(v *value, f *Field) *Job {
 		Trigger: Trigger{
 			Interval:     milliseconds(spec.at("trigger").at("interval").num),
 			AvailableNow: spec.at("trigger").at("availableNow").num == 1,
+			MinRecords:   spec.at("trigger").at("minRecords").num, MaxDelay: milliseconds(spec.at("trigger").at("maxDelay").num),
 		},
 		Lanes: int(spec.at("lanes").num),
 		Errors: ErrorPolicy{

@@ -10,7 +10,7 @@ import (
 // semantics checks what no field can say alone. It looks only at values that are right in themselves.
 func (c *checker) semantics(j *Job, v *value) {
 	spec := v.at("spec")
-	c.trigger(spec.at("trigger"))
+	c.trigger(j, spec.at("trigger"))
 	g := c.graph(j, spec)
 	for i, s := range spec.at("sources").items {
 		c.source(j, s, &j.Sources[i])
@@ -35,9 +35,21 @@ func (c *checker) semantics(j *Job, v *value) {
 	c.paths(j, spec)
 }
 
-func (c *checker) trigger(v *value) {
+func (c *checker) trigger(j *Job, v *value) {
 	if v.at("interval").good() && v.at("availableNow").good() && v.at("availableNow").num == 1 {
 		c.wrongAt(v.at("interval").path, CodeConflict, "interval and availableNow exclude each other", "")
+	}
+	least, delay := v.at("minRecords"), v.at("maxDelay")
+	switch {
+	case v.bad:
+	case least.good() && least.num > 0 && !delay.set:
+		c.wrongAt(least.path, CodeMissing, "minRecords needs maxDelay: how long what has come waits for more, at most", "")
+	case delay.good() && (!least.set || least.good() && least.num == 0):
+		c.wrongAt(delay.path, CodeMissing, "maxDelay needs minRecords: how many records a batch waits for", "")
+	case least.good() && least.num > 0 && v.at("availableNow").num == 1:
+		c.wrongAt(least.path, CodeConflict, "with availableNow no batch waits for more", "")
+	case least.good() && least.num > j.mostRecords() && j.mostRecords() > 0:
+		c.wrongAt(least.path, CodeConflict, fmt.Sprintf("no batch ever has so many: the sources' batch.maxRecords are %d together", j.mostRecords()), "")
 	}
 }
 

@@ -277,7 +277,7 @@ func (pl *Pipeline) open(ctx context.Context) error {
 		Host: p.env.host(), Verify: verify,
 		Job: p.Job.Name, Graph: g, Revision: p.Revision, Log: pl.log, Store: pl.store, Clock: p.env.Clock, NewAttempt: p.env.Unique,
 		Errors:    policy,
-		Trigger:   engine.Trigger{AvailableNow: p.Job.Trigger.AvailableNow, Interval: p.Job.Trigger.Interval},
+		Trigger:   trigger(p.Job),
 		Retention: retention(p.Job), Spool: engine.SpoolPolicy(p.Job.Spool), Workers: p.env.Workers, Events: p.env.Events, Revive: pl.revive,
 	})
 	if err != nil {
@@ -314,6 +314,11 @@ func (pl *Pipeline) doubt(ctx context.Context) {
 			events.Warning(op, errors.New(w.String()))
 		}
 	}
+}
+
+func trigger(j *job.Job) engine.Trigger {
+	t := j.Trigger
+	return engine.Trigger{AvailableNow: t.AvailableNow, Interval: t.Interval, Gather: engine.Gather{Records: t.MinRecords, Delay: t.MaxDelay}}
 }
 
 // retention is the job's, which is complete: an age of 0 keeps nothing but the newest batches.
