@@ -24,6 +24,8 @@ const (
 	tooLong
 	badText
 	emptyText
+	missing
+	duplicate
 )
 
 // failure is a failCode and the place in the input; unlike an error it costs nothing to pass around.
@@ -44,6 +46,8 @@ var failWords = [...]struct{ code, reason string }{
 	tooLong:    {"length", "too many bytes for one batch"},
 	badText:    {"type", ""}, // textForms has the reason
 	emptyText:  {"type", "an empty text is no value, only null is none"},
+	missing:    {"missing", "no value, and null does not fit"},
+	duplicate:  {"duplicate", "a map has the key twice"},
 }
 
 // misfit says what is wrong, and where if the input is no proper JSON.
@@ -56,23 +60,30 @@ func (f failure) misfit() *sink.Misfit {
 	return m
 }
 
-func (t *Table) misfit(b []byte, col int, f failure) *sink.Misfit {
+// misfit describes the failure of a row, whose place parse has left.
+func (t *Table) misfit(b []byte, f failure) *sink.Misfit {
 	m := f.misfit()
-	if col < 0 {
+	if len(t.path) == 0 {
 		return m
 	}
-	m.Column = t.schema.columns[col].Name
+	m.Column = string(appendPath(nil, t.path))
+	typ := t.failed.Type
 	if f.code == badText {
-		m.Reason = textForms[t.cols[col].Type.Kind]
+		m.Reason = textForms[typ.Kind]
 	}
-	if f.code > badString {
-		m.Reason += ": " + excerpt(b, f.at) + " for " + t.cols[col].Type.String()
+	switch {
+	case f.code == missing:
+		m.Reason += " into " + typ.brief()
+	case f.code > badString:
+		m.Reason += ": " + excerpt(b, f.at) + " for " + typ.brief()
 	}
 	return m
 }
 
 // textForms says what is wrong with a text, by the kind of its column.
 var textForms = [...]string{
+	Int8:      "the text is not a number",
+	Int16:     "the text is not a number",
 	Int32:     "the text is not a number",
 	Int64:     "the text is not a number",
 	Decimal:   "the text is not a number",

@@ -8,7 +8,8 @@ import (
 )
 
 // AppendText appends the value of row i as csv shows it: exact decimals, the shortest digits of a float that read back the
-// same, timestamps in RFC 3339 with microseconds and Z, base64 for binary. A null appends nothing.
+// same, timestamps in RFC 3339 with microseconds and Z, base64 for binary, lists, maps and structs as JSON. A null appends
+// nothing.
 func (v *Vector) AppendText(dst []byte, i int) []byte {
 	if v.Valid[i] == 0 {
 		return dst
@@ -18,7 +19,7 @@ func (v *Vector) AppendText(dst []byte, i int) []byte {
 		return append(dst, v.Bytes(i)...)
 	case Boolean:
 		return strconv.AppendBool(dst, v.Bools[i] != 0)
-	case Int32:
+	case Int8, Int16, Int32:
 		return strconv.AppendInt(dst, int64(v.I32[i]), 10)
 	case Int64:
 		return strconv.AppendInt(dst, v.I64[i], 10)
@@ -32,6 +33,8 @@ func (v *Vector) AppendText(dst []byte, i int) []byte {
 		return AppendTimestamp(dst, v.I64[i], 'T', true)
 	case Date:
 		return appendDate(dst, int64(v.I32[i]))
+	case List, Map, Struct:
+		return v.AppendJSON(dst, i)
 	}
 	return base64.StdEncoding.AppendEncode(dst, v.Bytes(i))
 }
@@ -144,8 +147,57 @@ func (v *Vector) AppendJSON(dst []byte, i int) []byte {
 		return appendJSONFloat(dst, v, i, float64(v.F32[i]))
 	case Double:
 		return appendJSONFloat(dst, v, i, v.F64[i])
+	case List:
+		return v.appendList(dst, i)
+	case Map:
+		return v.appendMap(dst, i)
+	case Struct:
+		return v.appendStruct(dst, i)
 	}
 	return v.AppendText(dst, i)
+}
+
+func (v *Vector) appendList(dst []byte, i int) []byte {
+	dst = append(dst, '[')
+	from, to := v.Span(i)
+	for k := from; k < to; k++ {
+		if k > from {
+			dst = append(dst, ',')
+		}
+		dst = v.Children[0].AppendJSON(dst, k)
+	}
+	return append(dst, ']')
+}
+
+// appendMap writes an object, with the text of each key as its name.
+func (v *Vector) appendMap(dst []byte, i int) []byte {
+	dst = append(dst, '{')
+	keys := v.Children[0]
+	from, to := v.Span(i)
+	for k := from; k < to; k++ {
+		if k > from {
+			dst = append(dst, ',')
+		}
+		if keys.Type.Kind == String {
+			dst = AppendQuoted(dst, keys.Bytes(k))
+		} else {
+			dst = append(keys.AppendText(append(dst, '"'), k), '"')
+		}
+		dst = v.Children[1].AppendJSON(append(dst, ':'), k)
+	}
+	return append(dst, '}')
+}
+
+func (v *Vector) appendStruct(dst []byte, i int) []byte {
+	dst = append(dst, '{')
+	for f, c := range v.Children {
+		if f > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendQuoted(dst, []byte(v.Type.Fields[f].Name))
+		dst = c.AppendJSON(append(dst, ':'), i)
+	}
+	return append(dst, '}')
 }
 
 func appendJSONFloat(dst []byte, v *Vector, i int, f float64) []byte {

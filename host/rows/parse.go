@@ -1,28 +1,51 @@
 package rows
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 	"unicode/utf8"
 )
 
-// parse fills the slots of row n. It returns the column that a failure is about, or -1.
-func (t *Table) parse(b []byte) (int, failure) {
+// parse fills the slots of row n.
+func (t *Table) parse(b []byte) failure {
 	i := skipSpace(b, 0)
 	if i >= len(b) || b[i] != '{' {
-		return -1, failure{notObject, i}
+		t.path, t.failed = t.path[:0], nil
+		return failure{notObject, i}
 	}
+	end, fail := t.object(t.root, b, i, t.n)
+	if fail.code != fits {
+		t.careful, t.path, t.failed = true, t.path[:0], nil
+		end, fail = t.objectLast(t.root, b, i, t.n)
+		t.careful = false
+	}
+	if fail.code != fits {
+		return fail
+	}
+	if end = skipSpace(b, end); end != len(b) {
+		t.path, t.failed = t.path[:0], nil
+		return failure{notJSON, end}
+	}
+	return failure{}
+}
+
+// object reads the object at i into slot n of a record's columns.
+func (t *Table) object(r *record, b []byte, i, n int) (int, failure) {
+	t.gen++
+	gen := t.gen
 	set, next := 0, 0
 	for open := byte('{'); ; open = ',' {
 		// b[i] should be open, before a key.
 		c := next
-		if next < len(t.cols) && t.cols[next].key.matches(b, i, open) {
-			i += t.cols[next].key.size
+		if next < len(r.cols) && r.cols[next].key.matches(b, i, open) {
+			i += r.cols[next].key.size
 		} else {
 			var fail failure
-			if c, i, fail = t.member(b, i, open); fail.code != fits {
-				return -1, fail
+			if c, i, fail = t.member(r, b, i, open); fail.code != fits {
+				return i, fail
 			}
 			if c == atEnd {
 				break
@@ -31,82 +54,77 @@ func (t *Table) parse(b []byte) (int, failure) {
 		var fail failure
 		if c < 0 {
 			if i, fail = skipValue(b, i); fail.code != fits {
-				return c, fail
+				return i, fail
 			}
 			continue
 		}
-		v := &t.cols[c]
-		if v.seen != t.gen {
-			v.seen = t.gen
+		v := r.cols[c]
+		if v.seen != gen {
+			v.seen = gen
 			set++
 		}
 		next = c + 1
-		if i, fail = t.value(v, b, i); fail.code != fits {
-			return t.parseLast(b)
+		if i, fail = t.value(v, b, i, n); fail.code != fits {
+			return i, fail
 		}
 	}
-	if i = skipSpace(b, i); i != len(b) {
-		return -1, failure{notJSON, i}
+	if set < len(r.cols) {
+		return i, t.fillMissing(r, n, gen)
 	}
-	if set < len(t.cols) {
-		t.fillMissing()
-	}
-	return -1, failure{}
+	return i, failure{}
 }
 
-// parseLast is parse for an object in which a value does not fit. It first finds the last value of each column, as an
-// earlier one does not count, and then reads those: the first that does not fit is the failure.
-func (t *Table) parseLast(b []byte) (int, failure) {
+// objectLast is object for a row in which something does not fit. It first finds the last value of each column, as an
+// earlier one does not count, and then reads those in the order of the input: the first that does not fit is the failure.
+// Nested objects are read in the same way, so that the time stays within the row's length times its depth.
+func (t *Table) objectLast(r *record, b []byte, i, n int) (int, failure) {
 	t.gen++
-	i := skipSpace(b, 0)
+	gen := t.gen
+	var order []int
 	for open := byte('{'); ; open = ',' {
-		c, at, fail := t.member(b, i, open)
+		c, at, fail := t.member(r, b, i, open)
 		if fail.code != fits {
-			return -1, fail
+			return i, fail
 		}
 		if i = at; c == atEnd {
 			break
 		}
 		if c >= 0 {
-			t.cols[c].seen, t.cols[c].last = t.gen, at
+			if r.cols[c].seen != gen {
+				order = append(order, c)
+			}
+			r.cols[c].seen, r.cols[c].last = gen, at
 		}
 		if i, fail = skipValue(b, i); fail.code != fits {
-			return c, fail
+			if c >= 0 {
+				t.outwards(r.cols[c], step{name: r.columns[c].Name})
+			}
+			return i, fail
 		}
 	}
-	if i = skipSpace(b, i); i != len(b) {
-		return -1, failure{notJSON, i}
+	slices.SortFunc(order, func(x, y int) int { return cmp.Compare(r.cols[x].last, r.cols[y].last) })
+	for _, c := range order {
+		if _, fail := t.value(r.cols[c], b, r.cols[c].last, n); fail.code != fits {
+			t.outwards(r.cols[c], step{name: r.columns[c].Name})
+			return i, fail
+		}
 	}
-	col, first := -1, failure{}
-	for c := range t.cols {
-		v := &t.cols[c]
-		if v.seen != t.gen {
+	return i, t.fillMissing(r, n, gen)
+}
+
+// fillMissing makes null what an object has not set.
+func (t *Table) fillMissing(r *record, n int, gen uint64) failure {
+	for i, c := range r.cols {
+		if c.seen == gen {
 			continue
 		}
-		if _, fail := t.value(v, b, v.last); fail.code != fits && (col < 0 || v.last < t.cols[col].last) {
-			col, first = c, fail
+		if c.Type.Required {
+			t.outwards(c, step{name: r.columns[i].Name})
+			return failure{code: missing}
 		}
+		c.setNull(n)
 	}
-	if col < 0 {
-		t.fillMissing()
-	}
-	return col, first
-}
-
-func (t *Table) fillMissing() {
-	for i := range t.cols {
-		if c := &t.cols[i]; c.seen != t.gen {
-			c.setNull(t.n)
-		}
-	}
-}
-
-func (v *Vector) setNull(n int) {
-	v.Valid[n] = 0
-	if v.store == inData {
-		v.Ends[n+1] = v.Ends[n]
-		v.Data = v.Data[:v.Ends[n]]
-	}
+	return failure{}
 }
 
 // What member returns beside columns.
@@ -116,7 +134,7 @@ const (
 )
 
 // member reads from what stands before a key to the value after it, or the object's closing brace.
-func (t *Table) member(b []byte, i int, open byte) (col, after int, fail failure) {
+func (t *Table) member(r *record, b []byte, i int, open byte) (col, after int, fail failure) {
 	i = skipSpace(b, i)
 	switch {
 	case i >= len(b):
@@ -149,7 +167,7 @@ func (t *Table) member(b []byte, i int, open byte) (col, after int, fail failure
 		return noColumn, i, failure{badString, i}
 	}
 	col = noColumn
-	if c, ok := t.names[string(name)]; ok {
+	if c, ok := r.names[string(name)]; ok {
 		col = c
 	}
 	i = skipSpace(b, end+1)
@@ -160,11 +178,10 @@ func (t *Table) member(b []byte, i int, open byte) (col, after int, fail failure
 }
 
 // value reads the value at i into slot n of v.
-func (t *Table) value(v *Vector, b []byte, i int) (int, failure) {
+func (t *Table) value(v *Vector, b []byte, i, n int) (int, failure) {
 	if i >= len(b) {
 		return i, failure{notJSON, i}
 	}
-	n := t.n
 	c := b[i]
 	if c <= ' ' {
 		if i = skipSpace(b, i); i >= len(b) {
@@ -175,6 +192,9 @@ func (t *Table) value(v *Vector, b []byte, i int) (int, failure) {
 	if c == 'n' {
 		if !literal(b, i, "null") {
 			return i, failure{notJSON, i}
+		}
+		if v.Type.Required {
+			return i, failure{missing, i}
 		}
 		v.setNull(n)
 		return i + 4, failure{}
@@ -192,6 +212,14 @@ func (t *Table) value(v *Vector, b []byte, i int) (int, failure) {
 		return end, fail
 	case Int32:
 		x, end, fail := parseInt(b, i, math.MinInt32, math.MaxInt32)
+		v.I32[n] = int32(x)
+		return end, fail
+	case Int16:
+		x, end, fail := parseInt(b, i, math.MinInt16, math.MaxInt16)
+		v.I32[n] = int32(x)
+		return end, fail
+	case Int8:
+		x, end, fail := parseInt(b, i, math.MinInt8, math.MaxInt8)
 		v.I32[n] = int32(x)
 		return end, fail
 	case Double:
@@ -216,6 +244,12 @@ func (t *Table) value(v *Vector, b []byte, i int) (int, failure) {
 		x, end, fail := parseBool(b, i)
 		v.Bools[n] = x
 		return end, fail
+	case Struct:
+		return t.structure(v, b, i, n)
+	case List:
+		return t.list(v, b, i, n)
+	case Map:
+		return t.mapping(v, b, i, n)
 	}
 	return v.base64(b, i, n)
 }

@@ -3,87 +3,19 @@ package rows
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// Kind is the kind of a column.
-type Kind uint8
-
-// The kinds of columns.
-const (
-	String Kind = iota + 1
-	Boolean
-	Int32
-	Int64
-	Float
-	Double
-	Decimal
-	Timestamp // microseconds since 1970, UTC
-	Date      // days since 1970
-	Binary
-)
-
-var kindNames = map[Kind]string{
-	String: "string", Boolean: "boolean", Int32: "int32", Int64: "int64", Float: "float", Double: "double",
-	Decimal: "decimal", Timestamp: "timestamp", Date: "date", Binary: "binary",
-}
-
-func (k Kind) String() string { return kindNames[k] }
-
-// MaxPrecision is the largest number of digits of a decimal.
-const MaxPrecision = 38
-
 // Limits of a schema.
 const (
 	MaxColumns    = 2000
-	MaxColumnName = 255 // bytes
+	MaxLeaves     = 2000 // columns, with structs, lists and maps opened
+	MaxNesting    = 32   // of structs, lists and maps
+	MaxColumnName = 255  // bytes
 )
 
-// Type is the type of a column. Precision and Scale belong to Decimal alone.
-type Type struct {
-	Kind      Kind
-	Precision int
-	Scale     int
-}
-
-// String returns the type as ParseType reads it.
-func (t Type) String() string {
-	if t.Kind == Decimal {
-		return fmt.Sprintf("decimal(%d,%d)", t.Precision, t.Scale)
-	}
-	return t.Kind.String()
-}
-
-// TypeNames lists the types that ParseType knows, for messages.
-const TypeNames = "string, boolean, int32, int64, float, double, decimal(precision,scale), timestamp, date, binary"
-
-// ParseType reads a type as a job file writes it: "int32", "decimal(9,2)".
-func ParseType(s string) (Type, error) {
-	s = strings.TrimSpace(s)
-	for k, name := range kindNames {
-		if s == name && k != Decimal {
-			return Type{Kind: k}, nil
-		}
-	}
-	args, ok := strings.CutPrefix(s, "decimal(")
-	if !ok || !strings.HasSuffix(args, ")") {
-		return Type{}, fmt.Errorf("unknown type %q; known are %s", s, TypeNames)
-	}
-	left, right, ok := strings.Cut(strings.TrimSuffix(args, ")"), ",")
-	precision, err1 := strconv.Atoi(strings.TrimSpace(left))
-	scale, err2 := strconv.Atoi(strings.TrimSpace(right))
-	if !ok || err1 != nil || err2 != nil {
-		return Type{}, fmt.Errorf("type %q: a decimal is written decimal(precision,scale)", s)
-	}
-	if precision < 1 || precision > MaxPrecision || scale < 0 || scale > precision {
-		return Type{}, fmt.Errorf("type %q: the precision is 1 to %d, the scale 0 to the precision", s, MaxPrecision)
-	}
-	return Type{Kind: Decimal, Precision: precision, Scale: scale}, nil
-}
-
-// Column is one column of a schema. Every column may hold null.
+// Column is a column of a schema or a field of a struct. It may hold null unless its type says otherwise.
 type Column struct {
 	Name string
 	Type Type
@@ -95,8 +27,8 @@ type Schema struct {
 	index   map[string]int
 }
 
-// NewSchema checks the columns: at least one, names not empty, in valid Unicode, and different even when case is ignored,
-// as most readers ignore it.
+// NewSchema checks the columns and what they hold: at least one, names not empty, in valid Unicode, and different within
+// the schema and within each struct even when case is ignored, as most readers ignore it.
 func NewSchema(columns []Column) (*Schema, error) {
 	if len(columns) == 0 {
 		return nil, errors.New("a schema needs at least one column")
@@ -104,22 +36,81 @@ func NewSchema(columns []Column) (*Schema, error) {
 	if len(columns) > MaxColumns {
 		return nil, fmt.Errorf("%d columns; at most %d are possible", len(columns), MaxColumns)
 	}
-	s := &Schema{columns: append([]Column(nil), columns...), index: make(map[string]int, len(columns))}
-	folded := make(map[string]string, len(columns))
-	for i, c := range columns {
-		if err := checkName(c.Name); err != nil {
-			return nil, err
-		}
-		if kindNames[c.Type.Kind] == "" {
-			return nil, fmt.Errorf("column %q has no type", c.Name)
-		}
-		if other, taken := folded[strings.ToLower(c.Name)]; taken {
-			return nil, fmt.Errorf("columns %q and %q differ at most in case; readers take them for one", other, c.Name)
-		}
-		folded[strings.ToLower(c.Name)] = c.Name
-		s.index[c.Name] = i
+	leaves := 0
+	if err := checkColumns(columns, 0, &leaves); err != nil {
+		return nil, err
 	}
-	return s, nil
+	columns = append([]Column(nil), columns...)
+	return &Schema{columns: columns, index: indexOf(columns)}, nil
+}
+
+func indexOf(columns []Column) map[string]int {
+	index := make(map[string]int, len(columns))
+	for i, c := range columns {
+		index[c.Name] = i
+	}
+	return index
+}
+
+// checkColumns checks columns inside of so many structs, lists and maps, and counts the leaves.
+func checkColumns(columns []Column, depth int, leaves *int) error {
+	folded := make(map[string]string, len(columns))
+	for _, c := range columns {
+		if err := checkName(c.Name); err != nil {
+			return err
+		}
+		lower := strings.ToLower(c.Name)
+		if other, taken := folded[lower]; taken {
+			return fmt.Errorf("columns %q and %q differ at most in case; readers take them for one", other, c.Name)
+		}
+		folded[lower] = c.Name
+		if err := c.Type.check(depth, leaves); err != nil {
+			return fmt.Errorf("column %q %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+func (t Type) check(depth int, leaves *int) error {
+	if kindNames[t.Kind] == "" {
+		return errors.New("has no type")
+	}
+	if !t.Kind.Nested() {
+		if *leaves++; *leaves > MaxLeaves {
+			return fmt.Errorf("is one of more than %d, with structs, lists and maps opened", MaxLeaves)
+		}
+		if t.Kind == Decimal && !validDecimal(t.Precision, t.Scale) {
+			return fmt.Errorf("is a decimal(%d,%d): %s", t.Precision, t.Scale, decimalRange)
+		}
+		return nil
+	}
+	if depth == MaxNesting {
+		return fmt.Errorf("nests deeper than %d levels", MaxNesting)
+	}
+	switch t.Kind {
+	case Struct:
+		if len(t.Fields) == 0 {
+			return errors.New("is a struct without fields")
+		}
+		if err := checkColumns(t.Fields, depth+1, leaves); err != nil {
+			return fmt.Errorf("has a field that is wrong: %w", err)
+		}
+		return nil
+	case Map:
+		if t.Key == nil || !t.Key.Kind.isKey() {
+			return errors.New("is a map whose keys are neither " + keyNames)
+		}
+		if err := t.Key.check(depth+1, leaves); err != nil {
+			return fmt.Errorf("has keys of a type that %w", err)
+		}
+	}
+	if t.Elem == nil {
+		return errors.New("does not say what it holds")
+	}
+	if err := t.Elem.check(depth+1, leaves); err != nil {
+		return fmt.Errorf("holds what %w", err)
+	}
+	return nil
 }
 
 func checkName(name string) error {
@@ -151,3 +142,6 @@ func (s *Schema) Index(name string) int {
 	}
 	return -1
 }
+
+// Equal reports whether both have the same columns in the same order.
+func (s *Schema) Equal(o *Schema) bool { return sameColumns(s.columns, o.columns, Type.Equal) }

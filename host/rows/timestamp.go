@@ -47,10 +47,13 @@ type lastDay struct {
 	set  bool
 }
 
-// timestamp reads an RFC 3339 string as microseconds since 1970.
+// timestamp reads an RFC 3339 string, or an integer where the type has a unit, as microseconds since 1970.
 func (v *Vector) timestamp(b []byte, i int) (int64, int, failure) {
 	if micros, end := v.utc(b, i); end > 0 {
 		return micros, end, failure{}
+	}
+	if v.Type.Unit != NoUnit && (b[i] != '"' || holdsNumber(b, i)) {
+		return unitTime(b, i, v.Type.Unit)
 	}
 	s, end, fail := text(b, i)
 	if fail.code != fits {
@@ -61,6 +64,22 @@ func (v *Vector) timestamp(b []byte, i int) (int64, int, failure) {
 		return 0, i, failure{code, i}
 	}
 	return micros, end, failure{}
+}
+
+var unitMicros = [...]int64{Seconds: microsPerSecond, Millis: 1000, Micros: 1}
+
+// unitTime reads an integer that counts units since 1970.
+func unitTime(b []byte, i int, u Unit) (int64, int, failure) {
+	each := unitMicros[u]
+	perSecond := microsPerSecond / each
+	x, end, fail := parseInt(b, i, firstSecond*perSecond, (lastSecond+1)*perSecond-1)
+	return x * each, end, fail
+}
+
+// holdsNumber reports whether the string at i is a JSON number as csv has it.
+func holdsNumber(b []byte, i int) bool {
+	_, _, fail := quotedNumber(b, i)
+	return fail.code == fits
 }
 
 // utc reads the ordinary form "YYYY-MM-DDThh:mm:ss[.f]Z" with at most six digits, quotes included. It returns 0 for all
