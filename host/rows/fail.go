@@ -74,7 +74,7 @@ func (t *Table) misfit(b []byte, f failure) *sink.Misfit {
 	switch {
 	case f.code == missing:
 		m.Reason += " into " + typ.brief()
-	case f.code > badString:
+	case f.code > badString && b != nil:
 		m.Reason += ": " + excerpt(b, f.at) + " for " + typ.brief()
 	}
 	return m

@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"encoding/base64"
 	"math"
 	"math/bits"
 	"strconv"
@@ -14,29 +13,10 @@ func (v *Vector) AppendText(dst []byte, i int) []byte {
 	if v.Valid[i] == 0 {
 		return dst
 	}
-	switch v.Type.Kind {
-	case String:
-		return append(dst, v.Bytes(i)...)
-	case Boolean:
-		return strconv.AppendBool(dst, v.Bools[i] != 0)
-	case Int8, Int16, Int32:
-		return strconv.AppendInt(dst, int64(v.I32[i]), 10)
-	case Int64:
-		return strconv.AppendInt(dst, v.I64[i], 10)
-	case Float:
-		return appendFloat(dst, float64(v.F32[i]), 32)
-	case Double:
-		return appendFloat(dst, v.F64[i], 64)
-	case Decimal:
-		return v.Unscaled(i).appendDecimal(dst, v.Type.Scale)
-	case Timestamp:
-		return AppendTimestamp(dst, v.I64[i], 'T', true)
-	case Date:
-		return appendDate(dst, int64(v.I32[i]))
-	case List, Map, Struct:
+	if v.Type.Kind.Nested() {
 		return v.AppendJSON(dst, i)
 	}
-	return base64.StdEncoding.AppendEncode(dst, v.Bytes(i))
+	return v.Value(i).AppendText(dst, v.Type)
 }
 
 // Unscaled returns the decimal of row i times ten to the power of its scale.
@@ -139,14 +119,6 @@ func (v *Vector) AppendJSON(dst []byte, i int) []byte {
 		return append(dst, "null"...)
 	}
 	switch v.Type.Kind {
-	case String:
-		return AppendQuoted(dst, v.Bytes(i))
-	case Timestamp, Date, Binary:
-		return append(v.AppendText(append(dst, '"'), i), '"')
-	case Float:
-		return appendJSONFloat(dst, v, i, float64(v.F32[i]))
-	case Double:
-		return appendJSONFloat(dst, v, i, v.F64[i])
 	case List:
 		return v.appendList(dst, i)
 	case Map:
@@ -154,7 +126,7 @@ func (v *Vector) AppendJSON(dst []byte, i int) []byte {
 	case Struct:
 		return v.appendStruct(dst, i)
 	}
-	return v.AppendText(dst, i)
+	return v.Value(i).AppendJSON(dst, v.Type)
 }
 
 func (v *Vector) appendList(dst []byte, i int) []byte {
@@ -198,13 +170,6 @@ func (v *Vector) appendStruct(dst []byte, i int) []byte {
 		dst = c.AppendJSON(append(dst, ':'), i)
 	}
 	return append(dst, '}')
-}
-
-func appendJSONFloat(dst []byte, v *Vector, i int, f float64) []byte {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return append(v.AppendText(append(dst, '"'), i), '"')
-	}
-	return v.AppendText(dst, i)
 }
 
 // AppendQuoted appends valid UTF-8 text as a JSON string.

@@ -1,10 +1,6 @@
 package rows
 
-import (
-	"math"
-
-	"github.com/wasmill/wasmill/host/sink"
-)
+import "math"
 
 // Vector holds one column of a Table, or what a nested column holds, by slots: one a row at the top. The slot of a null
 // holds nothing of meaning. Which slice is used depends on the type. Vectors are for reading only, but inside of
@@ -273,11 +269,4 @@ func (v *Vector) SetBytes(i int, b []byte) error {
 func (v *Vector) SetUnscaled(i int, x Int128) {
 	v.Valid[i] = 1
 	v.setUnscaled(i, x)
-}
-
-// noValue is the misfit of a null where none is taken.
-func noValue(column string) *sink.Misfit {
-	m := failure{code: missing}.misfit()
-	m.Column = column
-	return m
 }

@@ -94,7 +94,7 @@ func TestWhichColumnsGetADictionary(t *testing.T) {
 		"two":       {[]Rows{{Table: table(sampleLeast / 2)}, {Table: table(sampleLeast / 2)}}, []byte{1, 1, 1, 0, 0, 0}},
 	} {
 		var s sample
-		if got := s.dictionaries(c.from, schema, all); !bytes.Equal(got, c.want) {
+		if got := s.dictionaries(c.from, newPlan(schema, all).leaves); !bytes.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -21,12 +21,29 @@ type values struct {
 	index []uint32
 	out   []parquet.Value
 	wide  []byte
+	bytes int  // of the strings in out, where a leaf is nested
+	nan   bool // one was seen
+	def   int  // the definition level of a value that is there
 }
 
-// write hands a column's rows over and returns how many the library took. Its last page ends with them.
-func (b *values) write(to *parquet.ColumnWriter, from []Rows, col int) (int, error) {
+// write hands a leaf's values over and returns how many rows the library took. Its last page ends with them.
+func (b *values) write(to *parquet.ColumnWriter, from []Rows, leaf *leafColumn) (int, error) {
 	defer func() { clear(b.out) }() // they point into the tables
-	written := 0
+	b.nan, b.def = false, leaf.deepest
+	var written int
+	var err error
+	if leaf.flat {
+		written, err = b.writeFlat(to, from, leaf.path[0])
+	} else {
+		written, err = b.writeNested(to, from, leaf)
+	}
+	if err != nil {
+		return written, err
+	}
+	return written, to.Flush() // a column that waits for the others would keep its buffers
+}
+
+func (b *values) writeFlat(to *parquet.ColumnWriter, from []Rows, col int) (written int, err error) {
 	for _, r := range from {
 		v := r.Table.Column(col)
 		for at := 0; at < r.Len(); at += len(b.index) {
@@ -39,7 +56,66 @@ func (b *values) write(to *parquet.ColumnWriter, from []Rows, col int) (int, err
 			}
 		}
 	}
-	return written, to.Flush() // a column that waits for the others would keep its buffers
+	return written, nil
+}
+
+// writeNested ends pieces between rows, as pages end there.
+func (b *values) writeNested(to *parquet.ColumnWriter, from []Rows, leaf *leafColumn) (written int, err error) {
+	flush := func() error {
+		n, err := to.WriteRowValues(b.out)
+		written += n
+		clear(b.out)
+		b.out, b.wide, b.bytes = b.out[:0], b.wide[:0], 0
+		return err
+	}
+	b.out, b.wide, b.bytes = b.out[:0], b.wide[:0], 0
+	w := walker{path: leaf.path, visit: b.visit}
+	for _, r := range from {
+		for k := range r.Len() {
+			w.row(r.Table, r.row(k))
+			if len(b.out) < pieceRows && b.bytes < pieceBytes {
+				continue
+			}
+			if err := flush(); err != nil {
+				return written, err
+			}
+		}
+	}
+	if len(b.out) == 0 {
+		return written, nil
+	}
+	return written, flush()
+}
+
+func (b *values) visit(v *rows.Vector, slot, rep, def int) {
+	var x parquet.Value
+	if slot >= 0 {
+		x = b.value(v, slot)
+	}
+	b.out = append(b.out, x.Level(rep, def, 0))
+}
+
+// value is one value of a leaf.
+func (b *values) value(v *rows.Vector, i int) parquet.Value {
+	switch {
+	case v.Ends != nil:
+		text := v.Bytes(i)
+		b.bytes += len(text)
+		return parquet.ByteArrayValue(text)
+	case v.I64 != nil:
+		return parquet.Int64Value(v.I64[i])
+	case v.I32 != nil:
+		return parquet.Int32Value(v.I32[i])
+	case v.F64 != nil:
+		b.nan = b.nan || v.F64[i] != v.F64[i]
+		return parquet.DoubleValue(v.F64[i])
+	case v.F32 != nil:
+		b.nan = b.nan || v.F32[i] != v.F32[i]
+		return parquet.FloatValue(v.F32[i])
+	case v.Wide != nil:
+		return b.wideValue(v, i)
+	}
+	return parquet.BooleanValue(v.Bools[i] != 0)
 }
 
 // next takes the rows of the next piece.
@@ -85,11 +161,19 @@ func (b *values) fill(v *rows.Vector) {
 		}
 	case v.F64 != nil:
 		for k, i := range b.index {
-			out[k] = parquet.DoubleValue(v.F64[i])
+			f := v.F64[i]
+			if f != f && v.Valid[i] != 0 {
+				b.nan = true
+			}
+			out[k] = parquet.DoubleValue(f)
 		}
 	case v.F32 != nil:
 		for k, i := range b.index {
-			out[k] = parquet.FloatValue(v.F32[i])
+			f := v.F32[i]
+			if f != f && v.Valid[i] != 0 {
+				b.nan = true
+			}
+			out[k] = parquet.FloatValue(f)
 		}
 	case v.Wide != nil:
 		b.fillWide(v)
@@ -97,6 +181,9 @@ func (b *values) fill(v *rows.Vector) {
 		for k, i := range b.index {
 			out[k] = parquet.BooleanValue(v.Bools[i] != 0)
 		}
+	}
+	if b.def == 0 {
+		return
 	}
 	for k, i := range b.index {
 		if v.Valid[i] == 0 {
@@ -107,13 +194,17 @@ func (b *values) fill(v *rows.Vector) {
 	}
 }
 
-// fillWide writes decimals as big-endian two's complement of the fewest bytes that hold the precision.
+// fillWide writes decimals as wideValue does.
 func (b *values) fillWide(v *rows.Vector) {
 	b.wide = slices.Grow(b.wide[:0], 16*len(b.index))
-	size := wideSize(v.Type.Precision)
 	for k, i := range b.index {
-		b.wide = binary.BigEndian.AppendUint64(b.wide, uint64(v.Wide[i].Hi))
-		b.wide = binary.BigEndian.AppendUint64(b.wide, v.Wide[i].Lo)
-		b.out[k] = parquet.FixedLenByteArrayValue(b.wide[len(b.wide)-size:])
+		b.out[k] = b.wideValue(v, int(i))
 	}
+}
+
+// wideValue writes a decimal as big-endian two's complement of the fewest bytes that hold the precision.
+func (b *values) wideValue(v *rows.Vector, i int) parquet.Value {
+	b.wide = binary.BigEndian.AppendUint64(b.wide, uint64(v.Wide[i].Hi))
+	b.wide = binary.BigEndian.AppendUint64(b.wide, v.Wide[i].Lo)
+	return parquet.FixedLenByteArrayValue(b.wide[len(b.wide)-wideSize(v.Type.Precision):])
 }

@@ -63,6 +63,14 @@ func (r Rows) Len() int {
 	return r.Table.Len()
 }
 
+// row returns the number in the table of the k-th row.
+func (r Rows) row(k int) int {
+	if r.Index != nil {
+		return int(r.Index[k])
+	}
+	return k
+}
+
 // Bounds of the library's buffers. A dictionary beyond its bound ends, and PLAIN pages follow.
 const (
 	pageBytes       = 256 << 10
@@ -76,8 +84,11 @@ type Writer struct {
 	columns []int // of the tables
 	opts    Options
 	codec   compress.Codec
+	plan    plan
 	values  values
 	sample  sample
+	counts  counts
+	stats   *Stats // of the last file
 	// Which columns have a dictionary is part of a library writer's schema. The writers of the last few choices are kept for
 	// their buffers.
 	writers map[string]*parquet.GenericWriter[any]
@@ -107,12 +118,14 @@ func New(schema *rows.Schema, opts Options) (*Writer, error) {
 	if len(w.columns) == 0 {
 		return nil, errors.New("no column is left for the file")
 	}
+	w.plan = newPlan(schema, w.columns)
 	return w, nil
 }
 
 // Reset begins a new file on out.
 func (w *Writer) Reset(out io.Writer) error {
 	w.out, w.file, w.open = out, nil, true
+	w.counts.reset(&w.plan)
 	return nil
 }
 
@@ -134,15 +147,18 @@ func (w *Writer) WriteRowGroup(from []Rows) (err error) {
 		w.begin(from)
 	}
 	for i, column := range w.file.ColumnWriters() {
-		written, err := w.values.write(column, from, w.columns[i])
+		leaf := &w.plan.leaves[i]
+		written, err := w.values.write(column, from, leaf)
 		if err != nil {
-			return fmt.Errorf("column %s: %w", w.schema.Column(w.columns[i]).Name, err)
+			return fmt.Errorf("column %s: %w", leaf, err)
 		}
 		// The library itself does not notice a short column.
 		if written != total {
-			return fmt.Errorf("column %s: %d values for %d rows", w.schema.Column(w.columns[i]).Name, written, total)
+			return fmt.Errorf("column %s: %d values for %d rows", leaf, written, total)
 		}
+		w.counts.nan[i] = w.counts.nan[i] || w.values.nan
 	}
+	w.counts.add(&w.plan, from, total)
 	return w.file.Flush()
 }
 
@@ -159,6 +175,7 @@ func (w *Writer) Close() (err error) {
 	if err := w.file.Close(); err != nil {
 		return err
 	}
+	w.stats = w.counts.collect(&w.plan, w.file.File().Metadata().RowGroups)
 	w.keep()
 	return nil
 }
@@ -190,7 +207,7 @@ func (w *Writer) guard(operation string, err *error) {
 
 // begin takes or makes the library's writer that suits the rows.
 func (w *Writer) begin(from []Rows) {
-	key := w.sample.dictionaries(from, w.schema, w.columns)
+	key := w.sample.dictionaries(from, w.plan.leaves)
 	w.key = string(key)
 	if w.file = w.writers[w.key]; w.file != nil {
 		delete(w.writers, w.key)
