@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/wasmill/wasmill/host/rows"
 )
 
 // Column is one column of a sink's schema, by its name in the JSON object.
@@ -18,52 +20,81 @@ type Column struct {
 
 // ColumnType is the type of a column.
 type ColumnType struct {
-	// Kind is string, boolean, int32, int64, float, double, decimal, timestamp, date or binary.
+	// Kind is string, boolean, int8, int16, int32, int64, float, double, decimal, timestamp, date, binary, list, map or struct.
 	Kind string
 	// Precision and Scale are those of a decimal: 1 to 38 digits, Scale of them after the point.
 	Precision, Scale int
+	// Text is the whole type where there is more to it, as rows.ParseType reads it: "list<string>", "int64 not null".
+	Text string `json:",omitempty"`
 }
 
 // String returns the type as a job file writes it.
 func (t ColumnType) String() string {
-	if t.Kind == "decimal" {
+	switch {
+	case t.Text != "":
+		return t.Text
+	case t.Kind == "decimal":
 		return fmt.Sprintf("decimal(%d,%d)", t.Precision, t.Scale)
 	}
 	return t.Kind
 }
 
-// maxColumns bounds a schema.
-const maxColumns = 2000
+func columnTypeOf(t rows.Type) ColumnType {
+	c := ColumnType{Kind: t.Kind.String(), Precision: t.Precision, Scale: t.Scale}
+	if text := t.String(); text != c.String() {
+		c.Text = text
+	}
+	return c
+}
 
-var plainKinds = [...]string{"string", "boolean", "int32", "int64", "float", "double", "timestamp", "date", "binary"}
+var plainKinds = [...]string{"string", "boolean", "int8", "int16", "int32", "int64", "float", "double", "timestamp", "date", "binary"}
 
 // columnAliases are what other systems call the types.
 var columnAliases = map[string]string{
-	"int": "int32", "integer": "int32", "long": "int64", "bigint": "int64", "int16": "int32", "smallint": "int32", "tinyint": "int32",
+	"int": "int32", "integer": "int32", "long": "int64", "bigint": "int64", "smallint": "int16", "short": "int16", "tinyint": "int8", "byte": "int8",
 	"bool": "boolean", "text": "string", "varchar": "string", "str": "string", "float32": "float", "real": "float", "number": "double",
 	"float64": "double", "datetime": "timestamp", "time": "timestamp", "bytes": "binary", "blob": "binary",
-	"numeric": `decimal(18,2)`, "decimal": `decimal(18,2)`,
+	"numeric": `decimal(18,2)`, "decimal": `decimal(18,2)`, "array": "list<string>", "list": "list<string>", "map": "map<string, string>",
+	"struct": "struct<name: string>", "object": "struct<name: string>", "timestamp_ms": "timestamp(ms)", "timestamp_us": "timestamp(us)",
 }
 
 var (
 	decimalType = regexp.MustCompile(`^decimal\(\s*([0-9]{1,4})\s*,\s*([0-9]{1,4})\s*\)$`)
-	brokenType  = regexp.MustCompile(`^decimal\(\s*[0-9]+$`)
+	// columnForm is what an editor can check of a type.
+	columnForm = `^(?:` + strings.Join(plainKinds[:], "|") + `|timestamp\((?:s|ms|us)\)|decimal\(\s*[0-9]{1,2}\s*,\s*[0-9]{1,2}\s*\)|(?:list|map|struct)\s*<.+>)(?:\s+not\s+null)?$`
+	brokenType = regexp.MustCompile(`^decimal\(\s*[0-9]+$`)
 )
 
 // columns reads a schema: a mapping whose order counts.
 func (c *checker) columns(n *yaml.Node, path string) ([]Column, bool) {
+	typed, ok := c.fields(n, path)
+	if !ok {
+		return nil, false
+	}
+	if _, err := rows.NewSchema(typed); err != nil {
+		return nil, c.wrong(n, path, CodeValue, err.Error())
+	}
+	columns := make([]Column, len(typed))
+	for i, t := range typed {
+		columns[i] = Column{Name: t.Name, Type: columnTypeOf(t.Type)}
+	}
+	return columns, true
+}
+
+// fields reads the columns of a schema or the fields of a struct.
+func (c *checker) fields(n *yaml.Node, path string) ([]rows.Column, bool) {
 	if n.Kind != yaml.MappingNode {
 		return nil, c.wrong(n, path, CodeType, "expected columns as name: type, got "+kindOf(n))
 	}
 	if len(n.Content) == 0 {
 		return nil, c.wrong(n, path, CodeValue, "a schema needs at least one column")
 	}
-	if len(n.Content) > 2*maxColumns {
-		return nil, c.wrong(n, path, CodeRange, fmt.Sprintf("%d columns; at most %d are possible", len(n.Content)/2, maxColumns))
+	if len(n.Content) > 2*rows.MaxColumns {
+		return nil, c.wrong(n, path, CodeRange, fmt.Sprintf("%d columns; at most %d are possible", len(n.Content)/2, rows.MaxColumns))
 	}
 	ok := true
 	folded := map[string]string{}
-	var columns []Column
+	var columns []rows.Column
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		p := join(path, k.Value)
@@ -82,7 +113,7 @@ func (c *checker) columns(n *yaml.Node, path string) ([]Column, bool) {
 		folded[strings.ToLower(k.Value)] = k.Value
 		t, good := c.columnType(v, p)
 		ok = ok && good
-		columns = append(columns, Column{Name: k.Value, Type: t})
+		columns = append(columns, rows.Column{Name: k.Value, Type: t})
 	}
 	return columns, ok
 }
@@ -103,25 +134,30 @@ func badColumnName(name string) string {
 	return ""
 }
 
-func (c *checker) columnType(n *yaml.Node, path string) (ColumnType, bool) {
+// columnType reads a type: a text, or a mapping of fields, which is a struct.
+func (c *checker) columnType(n *yaml.Node, path string) (rows.Type, bool) {
+	if n.Kind == yaml.MappingNode {
+		fields, ok := c.fields(n, path)
+		return rows.Type{Kind: rows.Struct, Fields: fields}, ok
+	}
 	if n.Kind != yaml.ScalarNode {
-		return ColumnType{}, c.wrong(n, path, CodeUnsupported, "nested columns (structs and lists) are not available in this version; "+
-			"take a string column, which holds the JSON text")
+		return rows.Type{}, c.wrong(n, path, CodeType, `expected a type, got `+kindOf(n)+`; a list is written "list<string>", a struct {name: string}`)
 	}
 	if m := decimalType.FindStringSubmatch(n.Value); m != nil {
 		p, _ := strconv.Atoi(m[1])
 		s, _ := strconv.Atoi(m[2])
 		if p < 1 || p > 38 || s > p {
-			return ColumnType{}, c.wrong(n, path, CodeRange, fmt.Sprintf("%s: a decimal has 1 to 38 digits, and at most that many after the point", cut(n.Value)))
-		}
-		return ColumnType{Kind: "decimal", Precision: p, Scale: s}, true
-	}
-	for _, k := range plainKinds {
-		if n.Value == k {
-			return ColumnType{Kind: k}, true
+			return rows.Type{}, c.wrong(n, path, CodeRange, fmt.Sprintf("%s: a decimal has 1 to 38 digits, and at most that many after the point", cut(n.Value)))
 		}
 	}
-	return ColumnType{}, c.unknownType(n, path)
+	t, err := rows.ParseType(n.Value)
+	if err == nil {
+		return t, true
+	}
+	if strings.ContainsAny(n.Value, "(<> ") && !brokenType.MatchString(n.Value) {
+		return rows.Type{}, c.wrong(n, path, CodeValue, err.Error())
+	}
+	return rows.Type{}, c.unknownType(n, path)
 }
 
 func (c *checker) unknownType(n *yaml.Node, path string) bool {
@@ -130,7 +166,7 @@ func (c *checker) unknownType(n *yaml.Node, path string) bool {
 	}
 	m := Mistake{
 		Pos: at(n), Path: path, Code: CodeValue,
-		Message: kindOf(n) + " is no column type; types are " + strings.Join(plainKinds[:], ", ") + ", decimal(p,s)",
+		Message: kindOf(n) + " is no column type; types are " + strings.Join(plainKinds[:], ", ") + ", decimal(p,s), list<..>, map<.., ..>, struct<name: ..>",
 	}
 	if alias := columnAliases[strings.ToLower(n.Value)]; alias != "" {
 		m.Suggestion = strconv.Quote(alias)

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/wasmill/wasmill/host/rows"
 )
 
 // object is a JSON object whose members are sorted when it is written.
@@ -25,7 +27,8 @@ func Schema() []byte {
 		"size":     object{"type": "string", "pattern": `^[0-9]+(?:\.[0-9]+)? ?(?:[KMGT]i?)?B$`, "examples": []string{"64MiB", "1GB"}},
 		"columnType": object{"anyOf": []object{
 			{"enum": plainKinds},
-			{"type": "string", "pattern": decimalType.String()},
+			{"type": "string", "pattern": columnForm},
+			{"type": "object", "additionalProperties": ref("columnType"), "minProperties": 1},
 		}},
 	}
 	b, err := json.MarshalIndent(s, "", "  ")
@@ -72,7 +75,7 @@ func schemaForm(f *Field) object {
 		return object{"type": "object"}
 	case TypeColumns:
 		return object{
-			"type": "object", "minProperties": 1, "maxProperties": maxColumns, "propertyNames": object{"minLength": 1, "maxLength": 255},
+			"type": "object", "minProperties": 1, "maxProperties": rows.MaxColumns, "propertyNames": object{"minLength": 1, "maxLength": 255},
 			"additionalProperties": ref("columnType"),
 		}
 	case TypeList:
