@@ -3,6 +3,7 @@ package delta
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,46 +54,19 @@ var legacy = [...][]string{
 
 // CheckRead refuses, by the names of its features, a table that cannot be read right.
 func CheckRead(p Protocol, m Metadata) error {
-	var features []string
-	switch {
-	case p.MinReader == 2:
-		features = []string{"columnMapping"}
-	case p.MinReader == 3:
-		features = p.ReaderFeatures
-	case p.MinReader > 3:
-		return refuse(&m, "read", fmt.Errorf("the table asks for reader version %d; known are 1 to 3", p.MinReader))
-	}
-	return refuse(&m, "read", apply(features, readRules, &m))
+	features, err := readFeatures(p)
+	return refuse(&m, "read", errors.Join(err, apply(&m, features, readRules)))
 }
 
 // CheckWrite refuses, by the names of its features, a table into which rows cannot be written right. What can be written can
 // be read.
-func CheckWrite(p Protocol, m Metadata) error {
-	if err := CheckRead(p, m); err != nil {
-		return err
-	}
-	var features []string
-	switch {
-	case p.MinWriter == 7:
-		features = p.WriterFeatures
-	case p.MinWriter > 7:
-		return refuse(&m, "write into", fmt.Errorf("the table asks for writer version %d; known are 1 to 7", p.MinWriter))
-	default:
-		for v := 2; v <= int(p.MinWriter); v++ {
-			features = append(features, legacy[v]...)
-		}
-	}
-	return refuse(&m, "write into", apply(features, writeRules, &m))
-}
+func CheckWrite(p Protocol, m Metadata) error { return refuse(&m, "write into", checkWrite(p, &m)) }
 
 // CheckRewrite refuses, beyond CheckWrite, a table in which rows may not be replaced or deleted by writing files anew.
 func CheckRewrite(p Protocol, m Metadata) error {
-	if err := CheckWrite(p, m); err != nil {
-		return err
-	}
-	var err error
+	err := checkWrite(p, &m)
 	if isTrue(m.Configuration[propAppendOnly]) {
-		err = errors.New("appendOnly: rows may only be added")
+		err = errors.Join(err, errors.New("appendOnly: rows may only be added"))
 	}
 	if isTrue(m.Configuration[propChangeDataFeed]) {
 		err = errors.Join(err, errors.New("changeDataFeed: a change feed of replaced rows cannot be written"))
@@ -100,7 +74,41 @@ func CheckRewrite(p Protocol, m Metadata) error {
 	return refuse(&m, "replace rows in", err)
 }
 
-func apply(features []string, rules map[string]rule, m *Metadata) error {
+func checkWrite(p Protocol, m *Metadata) error {
+	reading, err := readFeatures(p)
+	writing, err2 := writeFeatures(p)
+	for _, f := range writing {
+		reading = slices.DeleteFunc(slices.Clone(reading), func(r string) bool { return r == f })
+	}
+	return errors.Join(err, err2, apply(m, reading, readRules), apply(m, writing, writeRules))
+}
+
+func readFeatures(p Protocol) ([]string, error) {
+	switch {
+	case p.MinReader > 3:
+		return nil, fmt.Errorf("reader version %d; known are 1 to 3", p.MinReader)
+	case p.MinReader == 3:
+		return p.ReaderFeatures, nil
+	case p.MinReader == 2:
+		return []string{"columnMapping"}, nil
+	}
+	return nil, nil
+}
+
+func writeFeatures(p Protocol) (features []string, err error) {
+	switch {
+	case p.MinWriter > 7:
+		return nil, fmt.Errorf("writer version %d; known are 1 to 7", p.MinWriter)
+	case p.MinWriter == 7:
+		return p.WriterFeatures, nil
+	}
+	for v := 2; v <= int(p.MinWriter); v++ {
+		features = append(features, legacy[v]...)
+	}
+	return features, nil
+}
+
+func apply(m *Metadata, features []string, rules map[string]rule) error {
 	var errs []error
 	for _, f := range slices.Sorted(slices.Values(features)) {
 		r, known := rules[f]
@@ -174,7 +182,7 @@ func walkMetadata(node any, column string, keys []string) error {
 			column = name
 		}
 		if meta, ok := n["metadata"].(map[string]any); ok {
-			for k := range meta {
+			for _, k := range slices.Sorted(maps.Keys(meta)) {
 				for _, key := range keys {
 					if k == key || strings.HasSuffix(key, ".") && strings.HasPrefix(k, key) {
 						return fmt.Errorf("column %q has %s", column, k)

@@ -139,7 +139,10 @@ func (l *Log) readOn(ctx context.Context, s *state, to int64) (*state, error) {
 	for s.version < to {
 		e, err := l.Entry(ctx, s.version+1)
 		if errors.Is(err, ErrNoVersion) {
-			return s, nil
+			e, err = l.tail(ctx, s.version+1)
+			if err == nil && e == nil {
+				return s, nil
+			}
 		}
 		if err == nil {
 			s, err = l.advance(s, e)
@@ -149,6 +152,20 @@ func (l *Log) readOn(ctx context.Context, s *state, to int64) (*state, error) {
 		}
 	}
 	return s, nil
+}
+
+// tail makes sure that the log ends before a version that was not there: with a later one there it has lost an entry, unless
+// both have been written just now.
+func (l *Log) tail(ctx context.Context, missing int64) (*Entry, error) {
+	later, err := l.exists(ctx, missing+1)
+	if err != nil || !later {
+		return nil, err
+	}
+	e, err := l.Entry(ctx, missing)
+	if errors.Is(err, ErrNoVersion) {
+		return nil, damaged(l.place(entryName(missing)), "the entry is missing, and the one after it is there")
+	}
+	return e, err
 }
 
 func (l *Log) advance(s *state, e *Entry) (*state, error) {
