@@ -20,6 +20,9 @@ type listColumn struct {
 	set  func(a *Action, texts []string)
 }
 
+// secondKind are columns that have a value in checkpoints of the kind v2 alone, although others may have them too.
+var secondKind = [][]string{{"checkpointMetadata", "version"}, {"sidecar", "path"}}
+
 func (a *Action) txn() *Txn {
 	if a.Txn == nil {
 		a.Txn = &Txn{}

@@ -90,9 +90,6 @@ func parseCheckpoint(content []byte) (actions []Action, err error) {
 	if f.NumRows() > maxActions {
 		return nil, fmt.Errorf("%w of %d actions", durable.ErrTooLarge, maxActions)
 	}
-	if f.Root().Column("sidecar") != nil || f.Root().Column("checkpointMetadata") != nil {
-		return nil, errors.New("a checkpoint of the kind v2 (feature v2Checkpoint)")
-	}
 	for _, g := range f.RowGroups() {
 		if actions, err = readGroup(actions, f.Root(), g); err != nil {
 			return nil, err
@@ -111,6 +108,15 @@ func readGroup(actions []Action, root *parquet.Column, g parquet.RowGroup) ([]Ac
 	}
 	group := make([]Action, n)
 	r := groupReader{root: root, chunks: g.ColumnChunks(), rows: int(n)}
+	for _, path := range secondKind {
+		kind2 := false
+		if err := r.leaf(path, func(int, parquet.Value) { kind2 = true }); err != nil {
+			return nil, err
+		}
+		if kind2 {
+			return nil, errors.New("it is of the kind v2 (feature v2Checkpoint)")
+		}
+	}
 	for _, f := range checkpointLeaves {
 		if err := r.leaf(f.path, func(row int, v parquet.Value) { f.set(&group[row], v) }); err != nil {
 			return nil, err
