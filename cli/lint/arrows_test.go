@@ -39,7 +39,7 @@ var drivers = []string{
 
 // testOnly packages serve tests and are not linked into the program.
 var testOnly = []string{
-	"checkpoint/durable/faulty", "checkpoint/durable/durabletest", "host/source/sourcetest", "host/sink/sinktest", "host/engine/sim", "abi/kit",
+	"checkpoint/durable/faulty", "checkpoint/durable/durabletest", "host/source/sourcetest", "host/sink/sinktest", "host/engine/sim", "host/rows/rowstest", "abi/kit",
 }
 
 func TestImportsPointOneWay(t *testing.T) {
