@@ -1,0 +1,145 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+// The codes of this package's faults.
+const (
+	CodeConfig      = "sql.config"      // the settings contradict each other
+	CodeUnreachable = "sql.unreachable" // the database is away
+	CodeAuth        = "sql.auth"        // the database does not let the role in
+	CodeDatabase    = "sql.database"    // there is no such database, or its file is none
+	CodeTable       = "sql.table"       // a table is missing
+	CodeColumn      = "sql.column"      // a column is missing, or has no value
+	CodeType        = "sql.type"        // a column takes no such values
+	CodeKey         = "sql.key"         // a table has no unique constraint on the key
+	CodePrivilege   = "sql.privilege"   // the role may not do it
+	CodeReadOnly    = "sql.read_only"   // the database takes no changes
+	CodeFull        = "sql.full"        // the database has no room
+	CodeLocked      = "sql.locked"      // somebody holds a lock for too long
+	CodeTimeout     = "sql.timeout"     // the database takes too long
+	CodeConstraint  = "sql.constraint"  // rows break a constraint
+	CodeValue       = "sql.value"       // the database does not take a value
+	CodeStatement   = "sql.statement"   // the database does not take a statement
+	CodeServer      = "sql.server"      // another word of the database
+	CodeEpoch       = "sql.epoch"       // the table or the row of epochs is not as it must be
+	CodeEpochNewer  = "sql.epoch_newer" // a newer version of Wasmill wrote the epoch row
+	CodeConflict    = "sql.conflict"    // something else is published already
+	CodeFenced      = "sql.fenced"      // another process has taken the target over
+)
+
+// Problem is the class of a database's error.
+type Problem struct {
+	Code string
+	// Passing: it may pass by itself.
+	Passing bool
+	// Data: a row is the reason, not the state of the database.
+	Data bool
+	// Broken: the connection cannot be used any more.
+	Broken bool
+	// Constraint, Column and Detail are what the database names, where it does.
+	Constraint, Column, Detail string
+	WayOut                     string
+}
+
+// Mismatch says why a table and a sink do not go together.
+type Mismatch struct {
+	Code   string
+	Err    error
+	WayOut string
+}
+
+func (m *Mismatch) Error() string { return m.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (m *Mismatch) Unwrap() error { return m.Err }
+
+// RowError is an error of the database about one row.
+type RowError struct {
+	Gone bool // of Changes.Gone, else of Changes.Put
+	Row  int  // of its Refs
+	Err  error
+}
+
+func (e *RowError) Error() string { return fmt.Sprintf("row %d: %v", e.Row, e.Err) }
+
+// Unwrap returns what the database says.
+func (e *RowError) Unwrap() error { return e.Err }
+
+// RefusedRow is a row that its lane took and the database does not.
+type RefusedRow struct {
+	Sink string
+	// Lane is the row's lane among those of the sink in sink.Output, Row its place in the order in which the lane took rows.
+	Lane   int
+	Row    int64
+	Misfit *sink.Misfit
+}
+
+// Refused are rows that the database does not take, mostly because they break a constraint. The batch is not staged; it
+// could be without them.
+type Refused struct {
+	Rows []RefusedRow
+	// More: not all of them were looked for.
+	More bool
+	Err  error // what the database says about the first
+}
+
+func (r *Refused) Error() string {
+	text := ""
+	if len(r.Rows) > 1 || r.More {
+		and := ""
+		if r.More {
+			and = " or more"
+		}
+		text = fmt.Sprintf(" (and %d%s in all)", len(r.Rows), and)
+	}
+	f := r.Rows[0]
+	return fmt.Sprintf("lane %d row %d: %v%s: %v", f.Lane, f.Row, f.Misfit, text, r.Err)
+}
+
+// Unwrap returns what the database says about the first row.
+func (r *Refused) Unwrap() error { return r.Err }
+
+func (t *Target) place() string { return "connection " + t.ID() }
+
+// tablePlace is where a sink's rows go.
+func (t *Target) tablePlace(s *Sink) string {
+	if s == nil {
+		return t.place()
+	}
+	if s.Table == "" {
+		return t.place() + ", statement of sink " + s.Name
+	}
+	return t.place() + ", table " + s.Table
+}
+
+// fault puts an error of the database into words.
+func (t *Target) fault(place string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if f := (*fault.Error)(nil); errors.As(err, &f) {
+		return err
+	}
+	if m := (*Mismatch)(nil); errors.As(err, &m) {
+		return fault.New(m.Code, place, m.Err, m.WayOut)
+	}
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	p := t.cfg.Database.Explain(err)
+	f := fault.New(p.Code, place, err, p.WayOut)
+	f.Passes = p.Passing
+	return f
+}
+
+func (t *Target) fenced() error {
+	return fault.New(CodeFenced, t.place(), errors.New("another process has taken the target over"),
+		"see that one process alone runs this checkpoint, and no copy of it, then start again")
+}

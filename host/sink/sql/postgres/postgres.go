@@ -1,0 +1,224 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/sink/sql"
+)
+
+// Database is one database of a PostgreSQL server. It implements sql.Database.
+type Database struct {
+	config *pgconn.Config
+}
+
+// New reads the URL of a connection: postgres://user:password@host:port/database?sslmode=verify-full, with the parameters
+// that libpq knows; several hosts stand with commas between. What it does not say, libpq's environment variables do. No error
+// shows the URL, which may have a password in it.
+func New(connection, address string) (*Database, error) {
+	wrong := func(why string) error {
+		return fault.New(sql.CodeConfig, "connection "+connection, errors.New("the url "+why),
+			"write it as postgres://user:password@host:5432/database?sslmode=verify-full, with special characters of the password as %XX")
+	}
+	u, err := url.Parse(address)
+	if err != nil && !strings.Contains(address, ",") {
+		return nil, wrong("cannot be read")
+	}
+	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
+		return nil, wrong("does not begin with postgres://")
+	}
+	config, err := pgconn.ParseConfig(address)
+	if err != nil {
+		why := "cannot be read"
+		if inner := errors.Unwrap(err); inner != nil && u != nil && u.User == nil {
+			why += ": " + inner.Error()
+		}
+		return nil, wrong(why)
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTimeout
+	}
+	config.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
+	return &Database{config: config}, nil
+}
+
+const connectTimeout = 10 * time.Second
+
+// Kind implements sql.Database.
+func (d *Database) Kind() string { return "postgres" }
+
+// Place implements sql.Database.
+func (d *Database) Place() string {
+	return net.JoinHostPort(d.config.Host, strconv.Itoa(int(d.config.Port))) + "/" + d.config.Database
+}
+
+// Conn is one connection. It implements sql.Conn.
+type Conn struct {
+	db    *Database
+	pg    *pgconn.PgConn
+	use   sql.Use
+	copy  copyReader
+	bound int // statements that were prepared
+}
+
+// Connect implements sql.Database.
+func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
+	config := d.config.Copy()
+	config.RuntimeParams["application_name"] = use.Session
+	config.RuntimeParams["client_encoding"] = "UTF8"
+	pg, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{db: d, pg: pg, use: use}
+	if err := c.settings(ctx); err != nil {
+		c.Close(ctx)
+		return nil, err
+	}
+	return c, nil
+}
+
+// settings bounds what statements may take, and makes results of a form that does not depend on the role's settings.
+func (c *Conn) settings(ctx context.Context) error {
+	l := c.use.Limits
+	set := map[string]string{
+		"lock_timeout":                        millis(l.Lock),
+		"statement_timeout":                   millis(l.Statement),
+		"idle_in_transaction_session_timeout": millis(l.Idle),
+		"DateStyle":                           "ISO",
+		"standard_conforming_strings":         "on",
+	}
+	for _, name := range []string{"lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout", "DateStyle", "standard_conforming_strings"} {
+		if _, err := c.Query(ctx, "SELECT set_config($1, $2, false)", name, set[name]); err != nil {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	// A commit that is answered is durable, whatever the role's default.
+	_, err := c.Query(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
+	return err
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
+
+// bounded ends a statement that the server itself does not end: it may be out of reach, or stopped.
+func (c *Conn) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.use.Limits.Statement+statementGrace)
+}
+
+const statementGrace = 5 * time.Second
+
+// Query implements sql.Conn.
+func (c *Conn) Query(ctx context.Context, query string, args ...string) ([][]string, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	values := make([][]byte, len(args))
+	for i, a := range args {
+		values[i] = []byte(a)
+	}
+	r := c.pg.ExecParams(ctx, query, values, nil, nil, nil).Read()
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	out := make([][]string, len(r.Rows))
+	for i, row := range r.Rows {
+		out[i] = make([]string, len(row))
+		for j, v := range row {
+			out[i][j] = string(v)
+		}
+	}
+	return out, nil
+}
+
+// exec runs statements without parameters and returns the last one's tag.
+func (c *Conn) exec(ctx context.Context, query string) (pgconn.CommandTag, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	got, err := c.pg.Exec(ctx, query).ReadAll()
+	if err != nil || len(got) == 0 {
+		return pgconn.CommandTag{}, err
+	}
+	return got[len(got)-1].CommandTag, nil
+}
+
+// Begin implements sql.Conn.
+func (c *Conn) Begin(ctx context.Context) error {
+	_, err := c.exec(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+	return err
+}
+
+// Check implements sql.Conn.
+func (c *Conn) Check(ctx context.Context) error {
+	_, err := c.exec(ctx, "SET CONSTRAINTS ALL IMMEDIATE")
+	return err
+}
+
+// errRolledBack is the answer of a server that ends a failed transaction when it is to commit.
+var errRolledBack = errors.New("the server rolled the transaction back")
+
+// Commit implements sql.Conn.
+func (c *Conn) Commit(ctx context.Context) error {
+	tag, err := c.exec(ctx, "COMMIT")
+	if err == nil && tag.String() != "COMMIT" {
+		err = errRolledBack
+	}
+	return err
+}
+
+// Rollback implements sql.Conn.
+func (c *Conn) Rollback(ctx context.Context) error {
+	_, err := c.exec(ctx, "ROLLBACK")
+	return err
+}
+
+// Close implements sql.Conn.
+func (c *Conn) Close(ctx context.Context) {
+	_ = c.pg.Close(ctx) // the server ends what is open; there is nothing to be done about an error
+}
+
+// Contend implements sql.Conn: sessions of the same name that f waits for are ended after a while. They are of the same role,
+// which every role may end.
+func (c *Conn) Contend(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.endOthers(ctx)
+	}()
+	err := f(ctx)
+	cancel()
+	<-done
+	return err
+}
+
+// contendGrace is how long an earlier owner may take to end by itself.
+const contendGrace = 300 * time.Millisecond
+
+// endOthers looks again and again for sessions of this name that this one waits for, and ends them.
+func (c *Conn) endOthers(ctx context.Context) {
+	pid := strconv.FormatUint(uint64(c.pg.PID()), 10)
+	for pause(ctx, contendGrace) == nil {
+		other, err := c.db.Connect(ctx, sql.Use{Session: c.use.Session + "!", Limits: c.use.Limits})
+		if err != nil {
+			continue
+		}
+		_, _ = other.Query(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid = ANY (pg_blocking_pids($1::int)) AND application_name = $2`, pid, c.use.Session) // f's own wait has a bound
+		other.Close(context.WithoutCancel(ctx))
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	wait, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-wait.Done()
+	return ctx.Err()
+}

@@ -1,0 +1,222 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/sink/sql"
+)
+
+// relation is the driver's own knowledge of a table.
+type relation struct {
+	name sql.Name
+	// bulk: COPY takes rows for it. A table with row security is none, nor a view.
+	bulk bool
+	may  struct{ insert, update, pick bool }
+}
+
+// column is the driver's own knowledge of a column.
+type column struct {
+	oid    uint32 // of the type, below any domains
+	name   string // of that type, as SQL
+	typ    string // its short name: int4, numeric
+	kind   string // b base, e enum, ..
+	mod    int    // type modifier, or -1
+	labels []string
+}
+
+const tableQuery = `SELECT c.oid, c.relkind::text, c.relrowsecurity::text,
+	has_any_column_privilege(c.oid, 'INSERT')::text, has_any_column_privilege(c.oid, 'UPDATE')::text, has_any_column_privilege(c.oid, 'SELECT')::text
+FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)`
+
+const columnsQuery = `WITH RECURSIVE base(root, oid, typmod, needed) AS (
+	SELECT t.oid, t.oid, -1, false FROM pg_catalog.pg_type t WHERE t.oid IN (SELECT atttypid FROM pg_catalog.pg_attribute WHERE attrelid = $1::oid)
+	UNION ALL
+	SELECT b.root, t.typbasetype, CASE WHEN b.typmod = -1 THEN t.typtypmod ELSE b.typmod END, b.needed OR t.typnotnull
+	FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid WHERE t.typtype = 'd'
+)
+SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), (a.attnotnull OR b.needed)::text, (a.atthasdef OR a.attidentity <> '')::text,
+	(a.attgenerated <> '' OR a.attidentity = 'a')::text, t.oid, pg_catalog.format_type(t.oid, NULL), t.typname, t.typtype::text,
+	CASE WHEN a.atttypmod = -1 THEN b.typmod ELSE a.atttypmod END
+FROM pg_catalog.pg_attribute a JOIN base b ON b.root = a.atttypid JOIN pg_catalog.pg_type t ON t.oid = b.oid AND t.typtype <> 'd'
+WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
+
+const uniqueQuery = `SELECT i.indexrelid, a.attname FROM pg_catalog.pg_index i
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
+WHERE i.indrelid = $1::oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+ORDER BY i.indexrelid, a.attnum`
+
+// Table implements sql.Conn.
+func (c *Conn) Table(ctx context.Context, name string) (*sql.Table, error) {
+	n, err := sql.ParseName(name)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.Query(ctx, tableQuery, n.Quoted())
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	rel := found[0]
+	if !strings.Contains("rpvf", rel[1]) {
+		return nil, &sql.Mismatch{Code: sql.CodeTable, Err: errors.New("it is no table but something else"), WayOut: "name a table"}
+	}
+	r := &relation{name: n, bulk: rel[2] == "false" && rel[1] != "v"}
+	r.may.insert, r.may.update, r.may.pick = rel[3] == "true", rel[4] == "true", rel[5] == "true"
+	t := &sql.Table{Name: name, Private: r}
+	if err := c.columns(ctx, t, rel[0]); err != nil {
+		return nil, err
+	}
+	unique, err := c.Query(ctx, uniqueQuery, rel[0])
+	if err != nil {
+		return nil, err
+	}
+	last := ""
+	for _, u := range unique {
+		if u[0] != last {
+			t.Unique = append(t.Unique, nil)
+			last = u[0]
+		}
+		t.Unique[len(t.Unique)-1] = append(t.Unique[len(t.Unique)-1], u[1])
+	}
+	return t, nil
+}
+
+func (c *Conn) columns(ctx context.Context, t *sql.Table, oid string) error {
+	got, err := c.Query(ctx, columnsQuery, oid)
+	if err != nil {
+		return err
+	}
+	for _, g := range got {
+		typ, err1 := strconv.ParseUint(g[5], 10, 32)
+		mod, err2 := strconv.Atoi(g[9])
+		if err := errors.Join(err1, err2); err != nil {
+			return fmt.Errorf("describe column %s: %w", g[0], err)
+		}
+		own := &column{oid: uint32(typ), name: g[6], typ: g[7], kind: g[8], mod: mod}
+		if own.kind == "e" {
+			labels, err := c.Query(ctx, "SELECT enumlabel FROM pg_catalog.pg_enum WHERE enumtypid = $1::oid ORDER BY enumsortorder", g[5])
+			if err != nil {
+				return err
+			}
+			for _, l := range labels {
+				own.labels = append(own.labels, l[0])
+			}
+		}
+		t.Columns = append(t.Columns, sql.Column{
+			Name: g[0], Type: g[1], NotNull: g[2] == "true", Filled: g[3] == "true", Computed: g[4] == "true", Row: own.row(), Private: own,
+		})
+	}
+	return nil
+}
+
+// row is the type of rows for a column; the zero type for one that has none.
+func (c *column) row() rows.Type {
+	kinds := map[string]rows.Kind{
+		"bool": rows.Boolean, "int2": rows.Int16, "int4": rows.Int32, "int8": rows.Int64, "float4": rows.Float, "float8": rows.Double,
+		"text": rows.String, "varchar": rows.String, "bpchar": rows.String, "uuid": rows.String, "json": rows.String, "jsonb": rows.String,
+		"bytea": rows.Binary, "date": rows.Date, "timestamptz": rows.Timestamp, "timestamp": rows.Timestamp,
+	}
+	if k, ok := kinds[c.typ]; ok {
+		return rows.Type{Kind: k}
+	}
+	if c.kind == "e" {
+		return rows.Type{Kind: rows.String}
+	}
+	if p, s, ok := c.decimal(); ok && p <= rows.MaxPrecision && s >= 0 && s <= p {
+		return rows.Type{Kind: rows.Decimal, Precision: p, Scale: s}
+	}
+	return rows.Type{}
+}
+
+// decimal returns precision and scale of a numeric that has them.
+func (c *column) decimal() (precision, scale int, ok bool) {
+	if c.typ != "numeric" || c.mod < 4 {
+		return 0, 0, false
+	}
+	m := c.mod - 4 // VARHDRSZ
+	scale = m & 0x7ff
+	if scale >= 1024 {
+		scale -= 2048
+	}
+	return m >> 16 & 0xffff, scale, true
+}
+
+// length returns n of a varchar(n) or char(n), or 0.
+func (c *column) length() int {
+	if c.mod >= 4 && (c.typ == "varchar" || c.typ == "bpchar") {
+		return c.mod - 4
+	}
+	return 0
+}
+
+// typeNames are the types of made tables.
+func typeName(t rows.Type) string {
+	switch t.Kind {
+	case rows.Boolean:
+		return "boolean"
+	case rows.Int8, rows.Int16:
+		return "smallint"
+	case rows.Int32:
+		return "integer"
+	case rows.Int64:
+		return "bigint"
+	case rows.Float:
+		return "real"
+	case rows.Double:
+		return "double precision"
+	case rows.Decimal:
+		return fmt.Sprintf("numeric(%d,%d)", t.Precision, t.Scale)
+	case rows.Timestamp:
+		return "timestamp with time zone"
+	case rows.Date:
+		return "date"
+	case rows.Binary:
+		return "bytea"
+	case rows.List, rows.Map, rows.Struct:
+		return "jsonb"
+	}
+	return "text"
+}
+
+// maxIdent is how many bytes of a name the server keeps.
+const maxIdent = 63
+
+// CreateTable implements sql.Conn.
+func (c *Conn) CreateTable(ctx context.Context, name string, schema *rows.Schema, key []string) error {
+	n, err := sql.ParseName(name)
+	if err != nil {
+		return err
+	}
+	names := []string{n.Schema, n.Table}
+	var defs []string
+	for _, col := range schema.Columns() {
+		names = append(names, col.Name)
+		def := sql.Quote(col.Name) + " " + typeName(col.Type)
+		if col.Type.Required || slices.Contains(key, col.Name) {
+			def += " NOT NULL"
+		}
+		defs = append(defs, def)
+	}
+	for _, ident := range names {
+		if len(ident) > maxIdent {
+			return &sql.Mismatch{
+				Code: sql.CodeColumn, Err: fmt.Errorf("the name %.80q has %d bytes, and the server keeps %d", ident, len(ident), maxIdent),
+				WayOut: "give it a shorter name",
+			}
+		}
+	}
+	if len(key) > 0 {
+		quoted := make([]string, len(key))
+		for i, k := range key {
+			quoted[i] = sql.Quote(k)
+		}
+		defs = append(defs, "PRIMARY KEY ("+strings.Join(quoted, ", ")+")")
+	}
+	_, err = c.Query(ctx, "CREATE TABLE IF NOT EXISTS "+n.Quoted()+" ("+strings.Join(defs, ", ")+")")
+	return err
+}

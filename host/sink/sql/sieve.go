@@ -1,0 +1,127 @@
+package sql
+
+import (
+	"context"
+	"errors"
+
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+// mostRefused is how many rows are looked for that the database does not take.
+const mostRefused = 1000
+
+// sieve finds the rows that a database does not take, in a transaction of its own without effect: it writes them in
+// halves, each under a savepoint, with every constraint checked. nil: none is refused alone, or it cannot be told.
+func (t *Target) sieve(ctx context.Context, parts []part) *Refused {
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.Limits.Statement)
+	defer cancel()
+	s := &sieving{t: t}
+	err := t.conn.Begin(ctx)
+	for i := 0; i < len(parts) && err == nil; i++ {
+		s.part = &parts[i]
+		c := &s.part.changes
+		if err = s.halve(ctx, true, 0, c.Gone.Len()); err == nil {
+			err = s.halve(ctx, false, 0, c.Put.Len())
+		}
+	}
+	if err != nil && !errors.Is(err, errEnough) || t.conn.Rollback(ctx) != nil {
+		t.drop(ctx)
+	}
+	if len(s.found.Rows) == 0 {
+		return nil
+	}
+	s.found.More = err != nil
+	return &s.found
+}
+
+var errEnough = errors.New("enough rows are found")
+
+type sieving struct {
+	t     *Target
+	part  *part
+	found Refused
+}
+
+// halve writes a range of the changes, without those that are refused.
+func (s *sieving) halve(ctx context.Context, gone bool, from, to int) error {
+	if from == to {
+		return nil
+	}
+	err := s.try(ctx, gone, from, to)
+	if err == nil {
+		return nil
+	}
+	if !s.t.cfg.Database.Explain(err).Data {
+		return err
+	}
+	if to-from == 1 {
+		return s.refuse(gone, from, err)
+	}
+	mid := (from + to) / 2
+	var at *RowError
+	if errors.As(err, &at) && at.Row > 0 && at.Row < to-from {
+		mid = from + at.Row // what stands before it went well
+	}
+	if err := s.halve(ctx, gone, from, mid); err != nil {
+		return err
+	}
+	return s.halve(ctx, gone, mid, to)
+}
+
+// try writes a range under a savepoint, which it takes back after an error.
+func (s *sieving) try(ctx context.Context, gone bool, from, to int) error {
+	conn, c := s.t.conn, &s.part.changes
+	some := Changes{Put: c.Put.Slice(0, 0), Gone: c.Gone.Slice(0, 0)}
+	if gone {
+		some.Gone = c.Gone.Slice(from, to)
+	} else {
+		some.Put = c.Put.Slice(from, to)
+	}
+	if _, err := conn.Query(ctx, "SAVEPOINT wasmill_rows"); err != nil {
+		return err
+	}
+	err := conn.Write(ctx, s.part.route.binding, &some)
+	if err == nil {
+		err = conn.Check(ctx)
+	}
+	if err != nil && s.t.cfg.Database.Explain(err).Data {
+		if _, again := conn.Query(ctx, "ROLLBACK TO SAVEPOINT wasmill_rows"); again != nil {
+			return again
+		}
+	}
+	if _, again := conn.Query(ctx, "RELEASE SAVEPOINT wasmill_rows"); again != nil && err == nil {
+		return again
+	}
+	return err
+}
+
+// refuse notes one row.
+func (s *sieving) refuse(gone bool, at int, err error) error {
+	p := s.t.cfg.Database.Explain(err)
+	m := &sink.Misfit{Code: "constraint", Column: p.Column, Reason: p.Detail}
+	if p.Code != CodeConstraint {
+		m.Code = "value"
+	}
+	ref := s.part.changes.Put.Refs
+	if gone {
+		ref = s.part.changes.Gone.Refs
+	}
+	l := s.part.lanes[ref[at].Table]
+	row := int64(ref[at].Row)
+	if l.gone != nil {
+		for i, ch := range l.order {
+			if ch.gone == gone && ch.row == ref[at].Row {
+				row = int64(i)
+				break
+			}
+		}
+	}
+	if s.found.Err == nil {
+		s.found.Err = err
+	}
+	s.found.Rows = append(s.found.Rows, RefusedRow{Sink: s.part.route.sink.Name, Lane: int(ref[at].Table), Row: row, Misfit: m})
+	if len(s.found.Rows) == mostRefused {
+		return errEnough
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"modernc.org/sqlite"
+
+	"github.com/wasmill/wasmill/host/sink/sql"
+)
+
+// Primary result codes: https://www.sqlite.org/rescode.html.
+const (
+	generic    = 1
+	perm       = 3
+	busy       = 5
+	locked     = 6
+	noMemory   = 7
+	readOnly   = 8
+	interrupt  = 9
+	ioError    = 10
+	corrupt    = 11
+	full       = 13
+	cannotOpen = 14
+	protocol   = 15
+	schema     = 17
+	tooBig     = 18
+	constraint = 19
+	mismatch   = 20
+	auth       = 23
+	notADB     = 26
+)
+
+// primary returns the primary result code of an error, 0 for none of SQLite's.
+func primary(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+const wayOutRow = "mend the record or the constraint and start again, or set such records aside by `errors: {policy: dead-letter, deadLetters: <sink>}`"
+
+// Explain implements sql.Database.
+func (d *Database) Explain(err error) sql.Problem {
+	switch {
+	case err == nil:
+		return sql.Problem{}
+	case errors.Is(err, sql.ErrNoDatabase):
+		return sql.Problem{Code: sql.CodeDatabase, WayOut: "correct the path, or let the database be made with its table: `createTable: true`"}
+	case errors.Is(err, errForeignKey):
+		return sql.Problem{Code: sql.CodeConstraint, Data: true, Detail: "FOREIGN KEY constraint failed", WayOut: wayOutRow}
+	case errors.Is(err, context.DeadlineExceeded):
+		return sql.Problem{Code: sql.CodeTimeout, Passing: true, Broken: true, WayOut: "see what keeps the database busy"}
+	}
+	p := explain(primary(err), err.Error(), d.path)
+	if p.Data {
+		p.Detail = strings.TrimPrefix(err.Error(), "constraint failed: ")
+		p.Constraint = p.Detail
+	}
+	return p
+}
+
+func explain(code int, text, path string) sql.Problem {
+	switch code {
+	case busy, locked, protocol:
+		return sql.Problem{Code: sql.CodeLocked, Passing: true, WayOut: "see which other process writes to " + path + ", or reads from it for long"}
+	case interrupt:
+		return sql.Problem{Code: sql.CodeTimeout, Passing: true, Broken: true, WayOut: "see what keeps the database busy"}
+	case readOnly:
+		return sql.Problem{Code: sql.CodeReadOnly, WayOut: "let the process write to " + path + " and its directory"}
+	case full:
+		return sql.Problem{Code: sql.CodeFull, Passing: true, Broken: true, WayOut: "make room on the disk, or raise max_page_count"}
+	case cannotOpen:
+		return sql.Problem{Code: sql.CodeUnreachable, Passing: true, Broken: true, WayOut: "see that the directory of " + path + " is there and may be written to"}
+	case perm, auth:
+		return sql.Problem{Code: sql.CodePrivilege, WayOut: "let the process write to " + path}
+	case corrupt, notADB:
+		return sql.Problem{Code: sql.CodeDatabase, Broken: true, WayOut: "the file is damaged or no SQLite database: put back a copy, or correct the path"}
+	case constraint:
+		return sql.Problem{Code: sql.CodeConstraint, Data: true, WayOut: wayOutRow}
+	case tooBig, mismatch:
+		return sql.Problem{Code: sql.CodeValue, Data: true, WayOut: wayOutRow}
+	case ioError, noMemory:
+		return sql.Problem{Code: sql.CodeServer, Passing: true, Broken: true, WayOut: "see the disk of " + path}
+	case schema:
+		return sql.Problem{Code: sql.CodeServer, Passing: true, Broken: true, WayOut: "the tables were changed meanwhile: it is tried again"}
+	case generic:
+		return statementProblem(text)
+	}
+	return sql.Problem{Code: sql.CodeServer, Broken: true, WayOut: "see " + path}
+}
+
+// statementProblem tells by its text what a statement fails on: there is one code for all.
+func statementProblem(text string) sql.Problem {
+	switch {
+	case strings.Contains(text, "no such table"):
+		return sql.Problem{Code: sql.CodeTable, WayOut: "create the table, or let it be made: `createTable: true`"}
+	case strings.Contains(text, "no column named"), strings.Contains(text, "no such column"):
+		return sql.Problem{Code: sql.CodeColumn, WayOut: "add the column to the table, or take it out of the sink's schema, then start again"}
+	case strings.Contains(text, "ON CONFLICT clause does not match"):
+		return sql.Problem{Code: sql.CodeKey, WayOut: "create a unique index on the columns of `key`"}
+	}
+	return sql.Problem{Code: sql.CodeStatement, WayOut: "see that the table and the sink's statement go together"}
+}
