@@ -17,8 +17,9 @@ func CheckpointActions(s *Snapshot) []Action { return s.checkpointActions() }
 
 // ParseEntry and its like are what fuzzing calls.
 var (
-	ParseEntry      = parseEntry
-	ParseCheckpoint = parseCheckpoint
+	ParseEntry       = parseEntry
+	ParseCheckpoint  = parseCheckpoint
+	EncodeCheckpoint = encodeCheckpoint
 )
 
 // ParseHint returns the version that _last_checkpoint names.
