@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A real PostgreSQL server on the loopback interface, for tests. It runs as an unprivileged user, as it refuses root.
+# A real PostgreSQL server on the loopback interface, for tests. It runs as an unprivileged user, as it refuses root. Without fsync:
+# what it has written survives a kill, though not the end of the machine.
 #   postgres.sh install          Debian's server where there is none
 #   postgres.sh start            makes an empty cluster first if there is none; returns when the server answers
 #   postgres.sh stop             a fast shutdown, then waits
@@ -68,6 +69,7 @@ make() {
 	max_connections = 60
 	shared_buffers = 128MB
 	max_wal_size = 1GB
+	fsync = off
 	${POSTGRES_SETTINGS:-}
 	CONF
   if [ "$(id -u)" = 0 ]; then chown -R postgres:postgres "$data"; fi
@@ -115,5 +117,5 @@ case "${1:-}" in
     printf 'WASMILL_POSTGRES=postgres://wasmill@127.0.0.1:%s/postgres?sslmode=disable\nWASMILL_POSTGRES_SCRIPT=%s\nPOSTGRES_HOME=%s\n' \
       "$(port)" "$here/postgres.sh" "$home"
     ;;
-  *) sed -n '2,12p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,13p' "$0" >&2 && exit 2 ;;
 esac

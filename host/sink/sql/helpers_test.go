@@ -27,10 +27,11 @@ const query = "6f1e9f0a-0000-4000-8000-000000000001"
 
 // world is one empty database of a kind.
 type world struct {
-	kind string
-	db   sql.Database
-	url  string // of PostgreSQL
-	path string // of SQLite
+	kind   string
+	db     sql.Database
+	url    string // of PostgreSQL
+	schema string // of PostgreSQL: where the tables are
+	path   string // of SQLite
 }
 
 // kinds are the databases that a test runs on.
@@ -56,7 +57,7 @@ func newWorld(t testing.TB, kind string) *world {
 
 var databases atomic.Int64
 
-// newPostgres makes a database on the server that WASMILL_POSTGRES names.
+// newPostgres makes a schema on the server that WASMILL_POSTGRES names, in which all tables are looked for.
 func newPostgres(t testing.TB) *world {
 	t.Helper()
 	server := os.Getenv("WASMILL_POSTGRES")
@@ -65,9 +66,9 @@ func newPostgres(t testing.TB) *world {
 	}
 	name := fmt.Sprintf("t%d_%d_%d", os.Getpid(), time.Now().UnixNano(), databases.Add(1))
 	admin := &world{kind: "postgres", db: newPostgresDatabase(t, server)}
-	admin.run(t, "CREATE DATABASE "+name)
-	t.Cleanup(func() { admin.run(t, "DROP DATABASE "+name+" WITH (FORCE)") })
-	w := &world{kind: "postgres", url: withDatabase(t, server, name)}
+	admin.run(t, "CREATE SCHEMA "+name)
+	t.Cleanup(func() { admin.run(t, "SET client_min_messages = error", "DROP SCHEMA "+name+" CASCADE") })
+	w := &world{kind: "postgres", url: with(t, server, "search_path", name), schema: name}
 	w.db = newPostgresDatabase(t, w.url)
 	return w
 }
@@ -79,15 +80,18 @@ func newPostgresDatabase(t testing.TB, address string) sql.Database {
 	return db
 }
 
-func withDatabase(t testing.TB, address, name string) string {
+// with adds a parameter to the URL of a connection.
+func with(t testing.TB, address, name, value string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	must(t, err)
-	u.Path = "/" + name
+	q := u.Query()
+	q.Set(name, value)
+	u.RawQuery = q.Encode()
 	return u.String()
 }
 
-func must(t testing.TB, err error) {
+func must(t fataler, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +101,7 @@ func must(t testing.TB, err error) {
 var testLimits = sql.Limits{Lock: 10 * time.Second, Statement: 20 * time.Second, Idle: time.Minute}
 
 // run runs statements on a connection of their own and returns the rows of the last.
-func (w *world) run(t testing.TB, statements ...string) (got [][]string) {
+func (w *world) run(t fataler, statements ...string) (got [][]string) {
 	t.Helper()
 	ctx := context.Background()
 	c, err := w.db.Connect(ctx, sql.Use{Create: true, Session: "test", Limits: testLimits})
@@ -255,4 +259,11 @@ func jsonText(v any) string {
 		return strconv.Quote(err.Error())
 	}
 	return string(b)
+}
+
+// fataler is a test, or a case of a property.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
 }

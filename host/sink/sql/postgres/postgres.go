@@ -87,24 +87,18 @@ func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
 	return c, nil
 }
 
-// settings bounds what statements may take, and makes results of a form that does not depend on the role's settings.
+// settings bounds what statements may take, makes texts of one form, and commits durable that are answered, whatever the role's
+// defaults are.
 func (c *Conn) settings(ctx context.Context) error {
 	l := c.use.Limits
-	set := map[string]string{
-		"lock_timeout":                        millis(l.Lock),
-		"statement_timeout":                   millis(l.Statement),
-		"idle_in_transaction_session_timeout": millis(l.Idle),
-		"DateStyle":                           "ISO",
-		"standard_conforming_strings":         "on",
+	_, err := c.Query(ctx, `SELECT set_config('lock_timeout', $1, false), set_config('statement_timeout', $2, false),
+	set_config('idle_in_transaction_session_timeout', $3, false), set_config('DateStyle', 'ISO', false),
+	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`,
+		millis(l.Lock), millis(l.Statement), millis(l.Idle))
+	if err != nil {
+		return fmt.Errorf("set the limits of the session: %w", err)
 	}
-	for _, name := range []string{"lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout", "DateStyle", "standard_conforming_strings"} {
-		if _, err := c.Query(ctx, "SELECT set_config($1, $2, false)", name, set[name]); err != nil {
-			return fmt.Errorf("set %s: %w", name, err)
-		}
-	}
-	// A commit that is answered is durable, whatever the role's default.
-	_, err := c.Query(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
-	return err
+	return nil
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
