@@ -92,7 +92,7 @@ func (e *element) listElement() *element {
 	if r == nil {
 		return nil
 	}
-	if r.isLeaf() || len(r.children) != 1 || r.Name == "array" || r.Name == e.Name+"_tuple" {
+	if r.isLeaf() || len(r.children) != 1 || r.children[0].repeated || r.Name == "array" || r.Name == e.Name+"_tuple" {
 		return r
 	}
 	return r.children[0]

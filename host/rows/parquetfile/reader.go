@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/wasmill/wasmill/host/rows"
 )
@@ -114,10 +117,39 @@ func (r *Reader) plan(root *element, schema *rows.Schema, opts ReadOptions) erro
 		}
 		r.sources = append(r.sources, s)
 	}
+	if err := r.checkBooleans(); err != nil {
+		return err
+	}
 	if len(r.streams) == 0 {
 		r.pulse = &source{lead: r.stream(0)}
 	}
 	return nil
+}
+
+// checkBooleans refuses booleans in runs: the library takes a run of true for one true in eight values.
+func (r *Reader) checkBooleans() error {
+	meta := r.file.Metadata()
+	for _, s := range r.streams {
+		for g := range meta.RowGroups {
+			if s.column >= len(meta.RowGroups[g].Columns) {
+				return fmt.Errorf("row group %d has %d columns, fewer than the schema", g, len(meta.RowGroups[g].Columns))
+			}
+			if m := &meta.RowGroups[g].Columns[s.column].MetaData; m.Type == format.Boolean && inRuns(m) {
+				return fmt.Errorf("column %s holds booleans in runs, RLE as data pages of version 2 have them, which cannot be read", strings.Join(m.PathInSchema, "."))
+			}
+		}
+	}
+	return nil
+}
+
+// inRuns reports whether data pages of a chunk have the encoding RLE, which is also that of levels.
+func inRuns(m *format.ColumnMetaData) bool {
+	for _, st := range m.EncodingStats {
+		if st.PageType != format.DictionaryPage && st.Encoding == format.RLE {
+			return true
+		}
+	}
+	return len(m.EncodingStats) == 0 && !slices.Contains(m.Encoding, format.Plain)
 }
 
 // NumRows returns the number of rows by the footer.
