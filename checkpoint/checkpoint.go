@@ -51,8 +51,27 @@ type Plan struct {
 	// Late are, by transform, the watermarks in milliseconds that decide in this batch what is late, where that is not the
 	// watermark of the plan before: a transform that they read still has timers that were due under it.
 	Late    map[string]int64
+	Refused *Refused          // rows that a target did not take in an earlier attempt; nil when there are none
 	Conf    map[string]string // further keys of conf; the package adds its own and Spark's
 	Sources []SourcePosition  // by source number
+}
+
+// Refused are the rows of a batch that a target refused when they were staged: they are set aside, also when the batch runs
+// again. Rows are known by their places, which only hold for the revision that ran.
+type Refused struct {
+	Revision string       `json:"revision"`
+	Rows     []RefusedRow `json:"rows"`
+}
+
+// RefusedRow is one of them.
+type RefusedRow struct {
+	Sink string `json:"sink"`
+	Lane int    `json:"lane"`
+	// Row is its place among all records that came for the sink in the lane.
+	Row    int64  `json:"row"`
+	Code   string `json:"code"`
+	Column string `json:"column,omitempty"`
+	Reason string `json:"reason"`
 }
 
 // Position returns the named source's end, or the zero Position when the plan does not know it.

@@ -42,3 +42,45 @@ func (l *Log) LockModules(ctx context.Context, transforms map[string]LockedModul
 	}
 	return nil
 }
+
+// LockedTable is the schema that a sink has taken over from its table.
+type LockedTable struct {
+	Columns []LockedColumn `json:"columns"`
+}
+
+// LockedColumn is a column by its name and type, as a job file writes them.
+type LockedColumn struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+type tablesWire struct {
+	Version int                    `json:"version"`
+	Sinks   map[string]LockedTable `json:"sinks"`
+}
+
+// ReadTables returns the schemas that a checkpoint has locked, by sink. A checkpoint that is not there has none.
+func ReadTables(ctx context.Context, files durable.Files, dir string) (map[string]LockedTable, error) {
+	var wire tablesWire
+	if _, err := readNote(ctx, files, dir, tablesFile, &wire); err != nil {
+		return nil, err
+	}
+	for name, t := range wire.Sinks {
+		if len(t.Columns) == 0 {
+			return nil, errorf(CodeUnreadable, wayVerify, []string{tablesFile}, "sink %.80q has no columns", name)
+		}
+	}
+	return wire.Sinks, nil
+}
+
+// LockTables writes down durably what ReadTables returns from then on.
+func (l *Log) LockTables(ctx context.Context, sinks map[string]LockedTable) error {
+	text, err := marshal(tablesWire{Version: formatVersion, Sinks: sinks})
+	if err == nil {
+		err = l.objects.Replace(ctx, tablesFile, text)
+	}
+	if err != nil {
+		return ioError("write", tablesFile, err)
+	}
+	return nil
+}

@@ -49,6 +49,40 @@ func TestLockedModules(t *testing.T) {
 	}
 }
 
+func TestLockedTables(t *testing.T) {
+	disk := faulty.New()
+	files := disk.Process()
+	ctx := context.Background()
+	if got, err := ReadTables(ctx, files, "/ck"); err != nil || got != nil {
+		t.Fatalf("without a checkpoint: %v, %v", got, err)
+	}
+	l := open(t, files, "/ck")
+	for _, want := range []map[string]LockedTable{
+		{"lake": {Columns: []LockedColumn{{"id", "int64 not null"}, {"Größe", "decimal(9,2)"}}}},
+		{"lake": {Columns: []LockedColumn{{"id", "int64"}}}, "rows": {Columns: []LockedColumn{{"x", "list<string>"}}}},
+	} {
+		if err := l.LockTables(ctx, want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadTables(ctx, disk.Crash(rand.New(rand.NewPCG(1, 2)), 0).Process(), "/ck")
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("after a crash (-want +got):\n%s%v", diff, err)
+		}
+	}
+	for text, code := range map[string]string{
+		`{"version":2,"sinks":{}}`:                      CodeFuture,
+		`{"version":1,"sinks":{"lake":{"columns":[]}}}`: CodeUnreadable,
+		`{"version":1,"si`:                              CodeUnreadable,
+	} {
+		put(t, files, "/ck/"+tablesFile, text)
+		_, err := ReadTables(ctx, files, "/ck")
+		var coded *Error
+		if !errors.As(err, &coded) || coded.ErrCode != code {
+			t.Errorf("%s: %v, want %s", text, err, code)
+		}
+	}
+}
+
 func TestHold(t *testing.T) {
 	files := faulty.New().Process()
 	if _, err := Hold(files, "/ck", "a look"); err == nil {

@@ -26,9 +26,10 @@ const (
 	confSources = "wasmill.sources"              // JSON list of names: line i belongs to name i
 	confSource  = "wasmill.source."              // + name: what the source's line cannot hold
 	confVersion = "wasmill.version"
-	confCheck   = "wasmill.check" // CRC-32C of the record with this value as zeros, 8 hex digits
-	confLate    = "wasmill.late"  // by transform, in ms: what decides what is late, where that is not the watermark before
-	confFork    = "wasmill.fork"  // where a forked checkpoint came from
+	confCheck   = "wasmill.check"   // CRC-32C of the record with this value as zeros, 8 hex digits
+	confLate    = "wasmill.late"    // by transform, in ms: what decides what is late, where that is not the watermark before
+	confRefused = "wasmill.refused" // Refused, as JSON
+	confFork    = "wasmill.fork"    // where a forked checkpoint came from
 
 	shufflePartitions = "64" // key groups
 	zeroCheck         = "00000000"
@@ -92,6 +93,13 @@ func encodePlan(p *Plan) ([]byte, error) {
 			return nil, err
 		}
 		conf[confLate] = string(late)
+	}
+	if p.Refused != nil {
+		refused, err := marshal(p.Refused)
+		if err != nil {
+			return nil, err
+		}
+		conf[confRefused] = string(refused)
 	}
 	conf[confShuffle] = shufflePartitions
 	conf[confVersion] = strconv.Itoa(formatVersion)
@@ -226,6 +234,11 @@ func decodePlan(id BatchID, record []byte) (p *Plan, foreign bool, err error) {
 			return nil, false, fmt.Errorf("conf %s: %w", confLate, err)
 		}
 	}
+	if text, some := wire.Conf[confRefused]; some {
+		if err := json.Unmarshal([]byte(text), &p.Refused); err != nil {
+			return nil, false, fmt.Errorf("conf %s: %w", confRefused, err)
+		}
+	}
 	for i, line := range offsets {
 		end, err := position(line, wire.Conf[confSource+names[i]])
 		if err != nil {
@@ -253,7 +266,7 @@ func ours(conf map[string]string) bool {
 
 func ownKey(k string) bool {
 	switch k {
-	case confShuffle, confSources, confVersion, confCheck, confLate:
+	case confShuffle, confSources, confVersion, confCheck, confLate, confRefused:
 		return true
 	}
 	return strings.HasPrefix(k, confSource)

@@ -22,6 +22,7 @@ const (
 	publishedFile = "published"
 	retainedFile  = "retained"
 	lockedFile    = "stock.json"
+	tablesFile    = "tables.json"
 	offsetsDir    = "offsets"
 	commitsDir    = "commits"
 	sourcesDir    = "sources"
@@ -140,7 +141,7 @@ func (v *dirView) lookAt(e durable.Info) {
 	switch e.Name {
 	case metadataFile:
 		v.hasMetadata = true
-	case ownerFile, lockFile, publishedFile, retainedFile, lockedFile:
+	case ownerFile, lockFile, publishedFile, retainedFile, lockedFile, tablesFile:
 	case offsetsDir, commitsDir, sourcesDir, revisionsDir, modulesDir, resolvedDir, repairsDir, spoolDir, stateDir:
 		wantDir = true
 	default:

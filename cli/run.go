@@ -36,7 +36,7 @@ func runCommand(e *Env) *ucli.Command {
 			&ucli.StringFlag{Name: "listen", Usage: "`ADDRESS` for /metrics, /livez and /readyz, such as 127.0.0.1:9090"},
 			verifyFlag(),
 			&ucli.BoolFlag{Name: "allow-changes", Usage: "run a job that has changed in a way that loses, repeats or mixes something: see wasmill plan"},
-			&ucli.StringSliceFlag{Name: "update", Usage: "let the transform `NAME` run the stock module of this program from now on, instead of the one that ran first"},
+			&ucli.StringSliceFlag{Name: "update", Usage: "let the transform `NAME` run the stock module of this program, or the sink NAME take the schema that its table has now, instead of what came first"},
 			&ucli.StringFlag{Name: "log", Value: "text", Usage: "text or json, on stderr"},
 			&ucli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
 		),
@@ -44,7 +44,8 @@ func runCommand(e *Env) *ucli.Command {
 	}
 }
 
-// checkUpdate demands that what is to be updated runs a stock module.
+// checkUpdate demands that what is to be updated is a transform that runs a stock module, or a sink that takes its table's
+// schema.
 func checkUpdate(c *ucli.Context, j *job.Job) error {
 	var stock []string
 	for i := range j.Transforms {
@@ -52,9 +53,14 @@ func checkUpdate(c *ucli.Context, j *job.Job) error {
 			stock = append(stock, j.Transforms[i].Name)
 		}
 	}
+	for i := range j.Sinks {
+		if j.Sinks[i].TakesTableSchema() {
+			stock = append(stock, j.Sinks[i].Name)
+		}
+	}
 	for _, name := range c.StringSlice("update") {
 		if !slices.Contains(stock, name) {
-			return usagef(c, "--update %q: no transform of that name runs a stock module%s", name, didYouMean(name, stock, ""))
+			return usagef(c, "--update %q: no transform of that name runs a stock module, and no sink of that name takes its table's schema%s", name, didYouMean(name, stock, ""))
 		}
 	}
 	return nil

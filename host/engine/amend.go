@@ -87,16 +87,21 @@ func (e *Engine) withoutGone(ctx context.Context, b *batch) error {
 	return e.replan(ctx, b, ends)
 }
 
-// replan replaces the plan of an undecided batch by one with other ends. The old plan is kept aside.
+// replan replaces the plan of an undecided batch by one with other ends. Which rows were refused is not known of it.
 func (e *Engine) replan(ctx context.Context, b *batch, ends []checkpoint.SourcePosition) error {
+	p := *b.plan
+	p.Sources, p.Refused = ends, nil
+	return e.rewrite(ctx, b, &p)
+}
+
+// rewrite replaces the plan of an undecided batch. The old plan is kept aside.
+func (e *Engine) rewrite(ctx context.Context, b *batch, p *checkpoint.Plan) error {
 	if err := e.cfg.Log.Supersede(ctx, b.plan.Batch, checkpoint.Amended); err != nil {
 		return err
 	}
-	p := *b.plan
-	p.Sources = ends
-	if err := e.cfg.Log.WritePlan(ctx, p); err != nil {
+	if err := e.cfg.Log.WritePlan(ctx, *p); err != nil {
 		return err
 	}
-	b.plan = &p
+	b.plan = p
 	return nil
 }

@@ -199,11 +199,21 @@ func (e *Engine) runBatch(ctx context.Context, b *batch) error {
 }
 
 // stageBatch hands the rows to the targets, what survives a crash first, and spools what will not. A target without
-// records is not called. The changes of the state are written down beside it.
+// records is not called. The changes of the state are written down beside it. Rows that a target refuses are set aside, as
+// the job's error policy says: the batch is planned and run once more without them.
 func (e *Engine) stageBatch(ctx context.Context, b *batch) error {
-	written := e.writeState(ctx, b)
-	err := e.stageOutput(ctx, b)
-	return cmp.Or(err, <-written)
+	for tries := 0; ; tries++ {
+		written := e.writeState(ctx, b)
+		err := e.stageOutput(ctx, b)
+		err = cmp.Or(err, <-written)
+		var refused *sink.Refused
+		if !errors.As(err, &refused) {
+			return err
+		}
+		if err := e.without(ctx, b, refused, err, tries); err != nil {
+			return err
+		}
+	}
 }
 
 func (e *Engine) stageOutput(ctx context.Context, b *batch) error {

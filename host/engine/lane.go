@@ -35,7 +35,10 @@ type sinkLane struct {
 	locate  []*abi.Locator
 	fields  []abi.Field
 	misfits letters
-	spool   *tape // nil: what was staged outlives the process, or can be made again
+	came    int64                  // records that came for it
+	left    []int64                // which of them it did not take, in order
+	refused map[int64]*sink.Misfit // those that its target has refused before
+	spool   *tape                  // nil: what was staged outlives the process, or can be made again
 }
 
 func newLane(r *runner, index int) (*lane, error) {
@@ -126,6 +129,7 @@ func (l *lane) reset() {
 	for _, s := range l.sinks {
 		s.reset()
 		s.misfits.reset()
+		s.refused = nil
 	}
 	l.stats = runStats{}
 	l.grown, l.told = 0, 0
@@ -155,6 +159,7 @@ func (l *lane) drops() {
 func (s *sinkLane) reset() {
 	s.lane.Reset()
 	s.digest.Reset()
+	s.came, s.left = 0, s.left[:0]
 	if s.spool != nil {
 		s.spool.reset()
 	}
@@ -166,6 +171,7 @@ func (l *lane) run(ctx context.Context, b *batchRun, round int) error {
 	if round == 0 {
 		l.reset()
 		l.most = b.most
+		l.refuse(b)
 		for _, s := range l.stages {
 			if err := l.exchange(ctx, b, s); err != nil {
 				return err
@@ -216,12 +222,19 @@ func (l *lane) fillSink(ctx context.Context, b *batchRun, s *sinkLane) error {
 
 // append gives a record to a sink. A record that does not fit is returned as a misfit, for the caller to set aside.
 func (l *lane) append(s *sinkLane, r *abi.Record) (*sink.Misfit, error) {
+	place := s.came
+	s.came++
+	if m := s.refused[place]; m != nil {
+		s.left = append(s.left, place)
+		return m, nil
+	}
 	err := s.lane.Append(r)
 	if err == nil {
 		return nil, l.taken(s, r)
 	}
 	var misfit *sink.Misfit
 	if errors.As(err, &misfit) {
+		s.left = append(s.left, place)
 		return misfit, nil
 	}
 	return nil, fmt.Errorf("sink %s: take a record: %w", s.node.Name, err)

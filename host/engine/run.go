@@ -33,6 +33,7 @@ type outcome struct {
 	inputs  map[string]checkpoint.Digest
 	outputs map[string]checkpoint.Digest
 	sinks   [][]sink.Lane // by sink, in lane and entry order; only lanes with rows
+	lanes   [][]int       // which lanes these are
 	stages  []StageStats  // in the order of the graph
 	stats   runStats
 	// newest are the latest event times in milliseconds, by source and the part of it that they were read from.
@@ -227,6 +228,7 @@ func (r *runner) collect(ctx context.Context, b *batchRun, txn *statestore.Txn) 
 		inputs:  map[string]checkpoint.Digest{},
 		outputs: map[string]checkpoint.Digest{},
 		sinks:   make([][]sink.Lane, len(r.g.Sinks)),
+		lanes:   make([][]int, len(r.g.Sinks)),
 	}
 	for i := range r.g.Sources {
 		newest := map[string]int64{}
@@ -240,6 +242,7 @@ func (r *runner) collect(ctx context.Context, b *batchRun, txn *statestore.Txn) 
 		for _, l := range r.lanes {
 			if l.sinks[i].lane.Rows() > 0 {
 				o.sinks[i] = append(o.sinks[i], l.sinks[i].lane)
+				o.lanes[i] = append(o.lanes[i], l.index)
 			}
 			if t := l.sinks[i].spool; t != nil && t.count > 0 {
 				o.spool = append(o.spool, checkpoint.Spooled{Sink: r.g.Sinks[i].Name, Lane: uint32(l.index), Records: int64(t.count), Data: t.blocks})

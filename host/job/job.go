@@ -11,6 +11,7 @@ const APIVersion = "wasmill/v1"
 // Job is a checked job file. Paths are absolute when Env.Dir was; names are unique and references resolve.
 type Job struct {
 	File        string // as given to Parse, for messages
+	Dir         string // of the file, absolute when Env.Dir was
 	Name        string
 	Labels      map[string]string
 	Checkpoint  string // directory

@@ -34,6 +34,7 @@ func (c *checker) build(v *value, f *Field) *Job {
 	meta, spec := v.at("metadata"), v.at("spec")
 	fs := f.field("spec")
 	j := &Job{
+		Dir:        c.env.Dir,
 		Name:       meta.at("name").text,
 		Labels:     map[string]string{},
 		Checkpoint: spec.at("checkpoint").text,

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/wasmill/wasmill/host/rows"
 )
 
 // TableSink is what sinks of tables have in common.
@@ -67,6 +69,15 @@ func (s *Sink) SetColumns(columns []Column) {
 	if t := s.table(); t != nil {
 		t.Schema = columns
 	}
+}
+
+// ColumnsOf are columns as a job file would have them.
+func ColumnsOf(columns []rows.Column) []Column {
+	out := make([]Column, 0, len(columns))
+	for _, c := range columns {
+		out = append(out, Column{Name: c.Name, Type: columnTypeOf(c.Type)})
+	}
+	return out
 }
 
 // TakesTableSchema reports whether the sink's schema is for its table to say.

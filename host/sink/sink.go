@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
@@ -86,6 +87,41 @@ func (m *Misfit) Error() string {
 	return m.Column + ": " + m.Reason
 }
 
+// Refusal is a row that its lane took and the target cannot take.
+type Refusal struct {
+	Sink string
+	// Lane is the row's lane among those of the sink in Output, Row its place among the rows that the lane took.
+	Lane   int
+	Row    int64
+	Misfit *Misfit
+}
+
+// Refused is an error of Stage: rows that a lane could not know to be wrong, as they break a constraint of a table. Nothing
+// is staged; the batch could be without them.
+type Refused struct {
+	Rows []Refusal // at least one
+	More bool      // not all of them were looked for
+	Err  error     // what the target says about the first
+}
+
+func (r *Refused) Error() string {
+	f := r.Rows[0]
+	text := fmt.Sprintf("sink %s: %v", f.Sink, f.Misfit)
+	switch {
+	case r.More:
+		text += fmt.Sprintf(" (and %d or more others)", len(r.Rows)-1)
+	case len(r.Rows) > 1:
+		text += fmt.Sprintf(" (and %d others)", len(r.Rows)-1)
+	}
+	if r.Err == nil {
+		return text
+	}
+	return text + ": " + r.Err.Error()
+}
+
+// Unwrap returns what the target says about the first row.
+func (r *Refused) Unwrap() error { return r.Err }
+
 // Staged is what a target needs to find again what it staged: its own JSON, kept in the decision.
 type Staged = json.RawMessage
 
@@ -102,7 +138,8 @@ type Target interface {
 	// Open takes the target over for an owner, shutting out earlier processes, and says what is published. It fails when
 	// the target belongs to another query.
 	Open(ctx context.Context, o Owner) (Published, error)
-	// Stage prepares out without making it visible. nil: the data can no longer make Publish fail.
+	// Stage prepares out without making it visible. nil: the data can no longer make Publish fail. A *Refused (wrapped)
+	// names rows that can never be published; what was staged of the batch is then dropped.
 	Stage(ctx context.Context, out Output) (Staged, error)
 	// Publish makes a staged batch visible, once: it may be called again for the same decision. ErrLost (wrapped) when
 	// what was staged is gone.

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -83,8 +84,11 @@ type Target struct {
 	// Misfit refuses values that begin with it, when not empty.
 	Misfit string
 	// Most is how long a value may be, when it is not 0.
-	Most  int
-	epoch int
+	Most int
+	// Refuse says whether a value is refused when it is staged; nil refuses none. At most AtOnce are named at a time, 0 all.
+	Refuse func(value string) bool
+	AtOnce int
+	epoch  int
 }
 
 // ID is the target's name.
@@ -128,10 +132,20 @@ func (t *Target) Stage(_ context.Context, out sink.Output) (sink.Staged, error) 
 		return nil, err
 	}
 	var rows []Row
+	var refused []sink.Refusal
 	for _, so := range out.Sinks {
-		for _, l := range so.Lanes {
+		for i, l := range so.Lanes {
 			rows = append(rows, l.(*lane).rows...)
+			for k, r := range l.(*lane).rows {
+				if t.Refuse != nil && t.Refuse(r.Value) && (t.AtOnce == 0 || len(refused) < t.AtOnce) {
+					m := &sink.Misfit{Code: "constraint", Column: "c", Reason: "no " + r.Value}
+					refused = append(refused, sink.Refusal{Sink: so.Name, Lane: i, Row: int64(k), Misfit: m})
+				}
+			}
 		}
+	}
+	if len(refused) > 0 {
+		return nil, fmt.Errorf("target %s: %w", t.Name, &sink.Refused{Rows: refused, Err: errors.New("a constraint is broken")})
 	}
 	t.Store.mu.Lock()
 	defer t.Store.mu.Unlock()

@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+// A target may refuse rows that their lanes took, as those that break a constraint of a database. What it refuses depends on
+// more than the batch's input, so it is written into an amended plan: whoever runs the batch again, and whatever the database
+// holds by then, sets the same rows aside.
+
+// maxRefusals bounds how often rows of one batch are refused: each time the target may have looked for no more than so many.
+const maxRefusals = 8
+
+// refuse takes up which records of the lane's sinks were refused in an earlier attempt at the batch. Places are those of the
+// revision that ran; another one finds out for itself.
+func (l *lane) refuse(b *batchRun) {
+	if b.plan.Refused == nil || b.plan.Refused.Revision != b.revision {
+		return
+	}
+	for i := range b.plan.Refused.Rows {
+		row := &b.plan.Refused.Rows[i]
+		for _, s := range l.sinks {
+			if row.Lane != l.index || row.Sink != s.node.Name {
+				continue
+			}
+			if s.refused == nil {
+				s.refused = map[int64]*sink.Misfit{}
+			}
+			s.refused[row.Row] = &sink.Misfit{Code: row.Code, Column: row.Column, Reason: row.Reason}
+		}
+	}
+}
+
+// placeOf is the place, among all records that came for a sink, of one that the sink took.
+func (s *sinkLane) placeOf(row int64) int64 {
+	for _, left := range s.left {
+		if left > row {
+			break
+		}
+		row++
+	}
+	return row
+}
+
+// without plans an undecided batch anew without the rows that a target refuses, and runs it. why is the error that says so.
+func (e *Engine) without(ctx context.Context, b *batch, refused *sink.Refused, why error, tries int) error {
+	if e.cfg.Errors.Policy != DeadLetter && e.cfg.Errors.Policy != Skip || tries == maxRefusals || b.decision != nil {
+		return why
+	}
+	all := &checkpoint.Refused{Revision: e.cfg.Revision}
+	if before := b.plan.Refused; before != nil && before.Revision == e.cfg.Revision {
+		all.Rows = append(all.Rows, before.Rows...)
+	}
+	for i := range refused.Rows {
+		row, err := e.refusedRow(b, &refused.Rows[i])
+		if err != nil {
+			return fmt.Errorf("%w: %w", err, why)
+		}
+		all.Rows = append(all.Rows, row)
+	}
+	e.cfg.Events.warning(fmt.Sprintf("set aside %d rows of batch %d that %s refuses", len(refused.Rows), b.plan.Batch, refused.Rows[0].Sink), why)
+	for _, t := range e.targets {
+		e.cfg.Events.warning("drop what target "+t.ID()+" staged", t.Abort(ctx, b.plan.Batch))
+	}
+	p := *b.plan
+	p.Refused = all
+	if err := e.rewrite(ctx, b, &p); err != nil {
+		return err
+	}
+	b.attempt = e.cfg.NewAttempt()
+	clear(b.staged)
+	b.close()
+	return e.runBatch(ctx, b)
+}
+
+// refusedRow finds the record that a refused row stems from.
+func (e *Engine) refusedRow(b *batch, r *sink.Refusal) (checkpoint.RefusedRow, error) {
+	for i := range e.cfg.Graph.Sinks {
+		node := &e.cfg.Graph.Sinks[i]
+		if node.Name != r.Sink {
+			continue
+		}
+		if len(node.Inputs) == 0 {
+			return checkpoint.RefusedRow{}, fmt.Errorf("sink %s: a dead letter is refused", r.Sink)
+		}
+		if r.Lane < 0 || r.Lane >= len(b.out.lanes[i]) || r.Row < 0 || r.Row >= b.out.sinks[i][r.Lane].Rows() {
+			break
+		}
+		lane := b.out.lanes[i][r.Lane]
+		place := e.runner.lanes[lane].sinks[i].placeOf(r.Row)
+		return checkpoint.RefusedRow{Sink: r.Sink, Lane: lane, Row: place, Code: r.Misfit.Code, Column: r.Misfit.Column, Reason: r.Misfit.Reason}, nil
+	}
+	return checkpoint.RefusedRow{}, fmt.Errorf("sink %s has no lane %d with a row %d", r.Sink, r.Lane, r.Row)
+}
