@@ -1,8 +1,10 @@
 package parquetfile_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -136,4 +138,90 @@ func cpu(b *testing.B) int64 {
 		b.Fatal(err)
 	}
 	return u.Utime.Nano() + u.Stime.Nano()
+}
+
+// BenchmarkRead reads rows of the F1 benchmark back, and nested ones.
+func BenchmarkRead(b *testing.B) {
+	nested := schemaOf(b, "id", "int64", "tags", "list<string>", "by", "map<string, double>", "at", "struct<lat: double, lon: double, name: string>")
+	var objects [][]byte
+	for i := range 20_000 {
+		objects = append(objects, fmt.Appendf(nil, `{"id":%d,"tags":["a%d","b","c"],"by":{"x":%d,"y":0.5},"at":{"lat":%d.25,"lon":1,"name":"n%d"}}`, i, i%9, i, i%90, i))
+	}
+	for _, c := range []struct {
+		name   string
+		schema *rows.Schema
+		input  [][]byte
+	}{{"f1", f1Schema(b), f1Rows(20_000)}, {"nested", nested, objects}} {
+		t := rows.NewTable(c.schema)
+		fill := func() {
+			t.Reset()
+			for _, o := range c.input {
+				if err := t.Append(o); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		fill()
+		var out bytes.Buffer
+		w, err := parquetfile.New(c.schema, parquetfile.Options{Codec: parquetfile.Zstd, CreatedBy: "test"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		encode(b, w, &out, []parquetfile.Rows{{Table: t}})
+		per := func(b *testing.B, start int64) {
+			b.ReportMetric(float64(cpu(b)-start)/float64(b.N)/float64(len(c.input)), "cpu-ns/row")
+		}
+		b.Run(c.name+"/append", func(b *testing.B) {
+			b.ReportAllocs()
+			start := cpu(b)
+			for b.Loop() {
+				fill()
+			}
+			per(b, start)
+		})
+		b.Run(c.name+"/encode", func(b *testing.B) {
+			b.ReportAllocs()
+			start := cpu(b)
+			for b.Loop() {
+				encode(b, w, &discard{}, []parquetfile.Rows{{Table: t}})
+			}
+			per(b, start)
+		})
+		to := rows.NewTable(c.schema)
+		b.Run(c.name+"/read", func(b *testing.B) {
+			b.ReportAllocs()
+			start := cpu(b)
+			for b.Loop() {
+				to.Reset()
+				r, err := parquetfile.OpenReader(bytes.NewReader(out.Bytes()), int64(out.Len()), c.schema, parquetfile.ReadOptions{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for err == nil {
+					_, err = r.Read(to, 4096)
+				}
+				if err != io.EOF || to.Len() != len(c.input) {
+					b.Fatal(err, to.Len())
+				}
+				if err := r.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			per(b, start)
+		})
+		copied := rows.NewTable(c.schema)
+		b.Run(c.name+"/copy", func(b *testing.B) {
+			b.ReportAllocs()
+			start := cpu(b)
+			for b.Loop() {
+				copied.Reset()
+				for i := range t.Len() {
+					if err := copied.AppendRow(t, i, nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			per(b, start)
+		})
+	}
 }
