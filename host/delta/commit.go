@@ -43,10 +43,19 @@ func (l *Log) Commit(ctx context.Context, base *Snapshot, actions []Action) (*En
 	return e, nil
 }
 
+var errNoAction = errors.New("no action in it")
+
 // prepare completes and checks an entry and encodes it.
 func (l *Log) prepare(base *Snapshot, e *Entry) ([]byte, error) {
+	if len(e.Actions) == 0 {
+		return nil, errNoAction
+	}
 	for i := range e.Actions {
-		if err := e.Actions[i].check(); err != nil {
+		err := e.Actions[i].check()
+		if e.Actions[i] == (Action{}) {
+			err = errNoAction
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

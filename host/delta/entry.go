@@ -126,7 +126,7 @@ func parseEntry(version int64, content []byte) (*Entry, error) {
 		}
 	}
 	if len(e.Actions) == 0 {
-		return nil, errors.New("no action in it")
+		return nil, errNoAction
 	}
 	return e, e.check()
 }

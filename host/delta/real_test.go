@@ -62,7 +62,7 @@ func writeTable(t *testing.T, dir string, checkpoint int64, properties []string)
 	m.SchemaString, m.PartitionColumns = delta.SchemaString(schema), []string{"place", "day", "at"}
 	p := protocol()
 	if m.InCommitTimestamps() {
-		p = &delta.Protocol{MinReader: 1, MinWriter: 7, WriterFeatures: []string{"inCommitTimestamp"}}
+		p = &delta.Protocol{MinReader: 1, MinWriter: 7, WriterFeatures: []string{"appendOnly", "inCommitTimestamp", "invariants"}}
 	}
 	l := delta.OpenLog(durable.OS(), dir, clock)
 	_, err = l.Commit(ctx, nil, []delta.Action{info("create"), {Protocol: p}, {Metadata: m}})
