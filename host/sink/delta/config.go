@@ -46,7 +46,8 @@ type Config struct {
 	CreatedBy, Engine string
 	Files             durable.Files
 	Clock             func() time.Time
-	// Wait waits between tries to publish beside other writers. By default it waits.
+	// Wait returns after a time, or when ctx ends with its error: between tries to publish beside other writers. nil: they
+	// follow each other at once.
 	Wait func(context.Context, time.Duration) error
 	// Warn hears of what may go wrong later. nil: nobody listens.
 	Warn func(error)
@@ -85,21 +86,10 @@ func (c *Config) setDefaults() {
 		c.Engine = defaultEngine
 	}
 	if c.Wait == nil {
-		c.Wait = wait
+		c.Wait = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	}
 	if c.Warn == nil {
 		c.Warn = func(error) {}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
 

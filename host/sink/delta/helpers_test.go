@@ -60,9 +60,6 @@ func newTarget(tb testing.TB, cfg target.Config) *target.Target {
 	if cfg.Clock == nil {
 		cfg.Clock = (&clock{start}).now
 	}
-	if cfg.Wait == nil {
-		cfg.Wait = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	}
 	t, err := target.New(cfg)
 	if err != nil {
 		tb.Fatal(err)
