@@ -2,12 +2,11 @@ package sql_test
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -240,25 +239,8 @@ func wantFault(t testing.TB, err error, code string, says ...string) *fault.Erro
 }
 
 func asFault(err error) *fault.Error {
-	for err != nil {
-		if f, ok := err.(*fault.Error); ok { //nolint:errorlint // the outermost
-			return f
-		}
-		u, ok := err.(interface{ Unwrap() error }) //nolint:errorlint // step by step
-		if !ok {
-			return nil
-		}
-		err = u.Unwrap()
-	}
-	return nil
-}
-
-func jsonText(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return strconv.Quote(err.Error())
-	}
-	return string(b)
+	f, _ := errors.AsType[*fault.Error](err)
+	return f
 }
 
 // fataler is a test, or a case of a property.
@@ -266,4 +248,10 @@ type fataler interface {
 	Helper()
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
+}
+
+// script runs statements that stand with semicolons between.
+func (w *world) script(t testing.TB, text string) {
+	t.Helper()
+	w.run(t, strings.Split(text, "; ")...)
 }
