@@ -25,6 +25,10 @@ type OutputPort struct {
 	// Updates says that its records are updates: a record replaces the earlier one with the same key, and one with a null
 	// value takes it back.
 	Updates bool
+	// Rows is RowsVersion when its values are binary rows, of the Columns that stand there, as in "id: int64 not null, tags:
+	// list<string>"; the contract does not look into that text. Otherwise it is 0.
+	Rows    int
+	Columns string
 }
 
 // Table is one declared state table.

@@ -31,8 +31,19 @@ func TestParseManifest(t *testing.T) {
 	}
 }
 
+// rowsManifest has an output of binary rows.
+const rowsManifest = `{"name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[{"updates":true,"rows":1,"name":"out","columns":"id: int64 not null, tags: list<string>","content":"rows"}]}`
+
+func TestManifestRows(t *testing.T) {
+	m, err := ParseManifest([]byte(rowsManifest))
+	want := OutputPort{Name: "out", Content: "rows", Updates: true, Rows: RowsVersion, Columns: "id: int64 not null, tags: list<string>"}
+	if err != nil || m.Outputs[0] != want {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
 func TestManifestJSON(t *testing.T) {
-	for _, text := range []string{fullManifest, string(DefaultManifest().JSON()), `{"name":"a","version":"1","inputs":[{"name":"in","fields":["","/\""]}],"outputs":[],"config":true}`} {
+	for _, text := range []string{fullManifest, string(DefaultManifest().JSON()), `{"name":"a","version":"1","inputs":[{"name":"in","fields":["","/\""]}],"outputs":[],"config":true}`, rowsManifest} {
 		m, err := ParseManifest([]byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -101,6 +112,13 @@ func TestParseManifestRefuses(t *testing.T) {
 		"updates of input":  {with(`"fields": [`, `"updates": true, "fields": [`), `at "/inputs/0/updates": unknown name`},
 		"updates as text":   {with(`true`, `"true"`), `at "/outputs/0/updates": is a string, want true or false`},
 		"updates null":      {with(`true`, `null`), `at "/outputs/0/updates": is null, want true or false`},
+		"rows of input":     {with(`"fields": [`, `"rows": 1, "fields": [`), `at "/inputs/0/rows": unknown name`},
+		"rows alone":        {with(`"updates": false`, `"rows": 1`), `"rows" and "columns" go together`},
+		"columns alone":     {with(`"updates": false`, `"columns": "a: int8"`), `"rows" and "columns" go together`},
+		"rows of JSON":      {with(`"content": "json", "updates": true`, `"content": "json", "rows": 1, "columns": "a: int8"`), `exclude each other`},
+		"newer rows":        {with(`"updates": false`, `"rows": 2, "columns": "a: int8"`), `at "/outputs/1/rows": rows of version 2, this host has 1`},
+		"rows as text":      {with(`"updates": false`, `"rows": "1"`), `at "/outputs/1/rows": is a string, want a number`},
+		"no columns":        {with(`"updates": false`, `"rows": 1, "columns": ""`), `at "/outputs/1/columns": columns are a text of 1 to 32768 bytes`},
 		"type of table":     {with(`i64`, `I64`), `at "/tables/1/type": "I64" is no type of a table: bytes, json or i64`},
 		"type as number":    {with(`"i64"`, `64`), `at "/tables/1/type": is a number, want a string`},
 		"type null":         {with(`"i64"`, `null`), `at "/tables/1/type": is null, want a string`},

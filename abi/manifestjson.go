@@ -225,7 +225,13 @@ func (p *manifestParser) version() (string, error) {
 
 func (p *manifestParser) input() error {
 	var in InputPort
-	if err := p.port(&in.Name, &in.Content, "fields", func() error { return p.fields(&in) }); err != nil {
+	err := p.port(&in.Name, &in.Content, func(key string) error {
+		if key == "fields" {
+			return p.fields(&in)
+		}
+		return errUnknownName
+	})
+	if err != nil {
 		return err
 	}
 	for _, other := range p.m.Inputs {
@@ -239,12 +245,26 @@ func (p *manifestParser) input() error {
 
 func (p *manifestParser) output() error {
 	var out OutputPort
-	err := p.port(&out.Name, &out.Content, "updates", func() (err error) {
-		out.Updates, err = p.bool()
+	err := p.port(&out.Name, &out.Content, func(key string) (err error) {
+		switch key {
+		case "updates":
+			out.Updates, err = p.bool()
+		case "rows":
+			out.Rows, err = p.rows()
+		case "columns":
+			out.Columns, err = p.columns()
+		default:
+			err = errUnknownName
+		}
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case (out.Rows == 0) != (out.Columns == ""):
+		return errors.New(`"rows" and "columns" go together`)
+	case out.Rows > 0 && out.Content == JSONContent:
+		return errors.New(`binary rows are no JSON: "rows" and the content "json" exclude each other`)
 	}
 	for _, other := range p.m.Outputs {
 		if other.Name == out.Name {
@@ -255,18 +275,44 @@ func (p *manifestParser) output() error {
 	return nil
 }
 
-// port reads a port's object. own is the name that only this kind of port has, and read reads what it is.
-func (p *manifestParser) port(name, content *string, own string, read func() error) error {
+var errUnknownName = errors.New("unknown name")
+
+// maxColumnsText bounds the columns of binary rows in a manifest.
+const maxColumnsText = 32 << 10
+
+// rows reads the version of an output's binary rows.
+func (p *manifestParser) rows() (int, error) {
+	if got := p.dec.PeekKind(); got != '0' && got != 0 {
+		return 0, fmt.Errorf("is %s, want a number", kindName(got))
+	}
+	token, err := p.dec.ReadToken()
+	if err != nil {
+		return 0, err
+	}
+	if token.String() != strconv.Itoa(RowsVersion) {
+		return 0, fmt.Errorf("rows of version %s, this host has %d", token.String(), RowsVersion)
+	}
+	return RowsVersion, nil
+}
+
+func (p *manifestParser) columns() (string, error) {
+	s, err := p.string()
+	if err == nil && (s == "" || len(s) > maxColumnsText) {
+		err = fmt.Errorf("columns are a text of 1 to %d bytes", maxColumnsText)
+	}
+	return s, err
+}
+
+// port reads a port's object. own reads what only this kind of port has, by its name.
+func (p *manifestParser) port(name, content *string, own func(key string) error) error {
 	seen, err := p.object(func(key string) (err error) {
 		switch {
 		case key == "name":
 			*name, err = p.name()
 		case key == "content":
 			*content, err = p.name()
-		case key == own:
-			err = read()
 		default:
-			err = errors.New("unknown name")
+			err = own(key)
 		}
 		return err
 	})
@@ -366,11 +412,16 @@ func (m *Manifest) JSON() []byte {
 	}
 	b = append(AppendJSONString(append(b, `],"name":`...), []byte(m.Name)), `,"outputs":[`...)
 	for i, out := range m.Outputs {
+		var before []byte
 		after := ""
-		if out.Updates {
-			after = `,"updates":true`
+		if out.Rows > 0 {
+			before = append(AppendJSONString(append(before, `"columns":`...), []byte(out.Columns)), ',')
+			after = `,"rows":` + strconv.Itoa(out.Rows)
 		}
-		b = appendObject(b, i, appendContent(nil, out.Content), out.Name, after)
+		if out.Updates {
+			after += `,"updates":true`
+		}
+		b = appendObject(b, i, appendContent(before, out.Content), out.Name, after)
 	}
 	b = append(b, ']')
 	if len(m.Tables) > 0 {

@@ -140,6 +140,7 @@ func TestVectorsManifests(t *testing.T) {
 		`{"abi":1,"name":"a","version":"1","inputs":[{"name":"in","content":"json"}],"outputs":[{"name":"out"}],"tables":[{"name":"b","type":"bytes"},{"name":"c"}]}`,
 		`{"name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[{"name":"out","updates":1}]}`,
 		`{"name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[],"tables":[{"name":"t","type":"text"}]}`,
+		rowsManifest, `{"name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[{"name":"out","rows":2,"columns":"a: int8"}]}`,
 		`{"abi":2,"name":"a","version":"1","inputs":[{"name":"in"}],"outputs":[]}`, `{"name":"a","version":"1","inputs":[{"name":"in","fields":["a"]}],"outputs":[]}`,
 	} {
 		v := object{"text": text, "canonical": nil}

@@ -5,7 +5,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 )
 
 func BenchmarkAppend(b *testing.B) {
@@ -29,23 +31,32 @@ func BenchmarkAppend(b *testing.B) {
 				`"page":"/products/1234?ref=56","amount":1234.56,"qty":3,"country":"DE","ua":"Mozilla/5.0 (X11; Linux x86_64) Firefox/131.0","cents":123456}`,
 		},
 	} {
-		b.Run(c.name, func(b *testing.B) {
-			t := rows.NewTable(c.schema)
-			row := []byte(c.row)
-			b.ReportAllocs()
-			b.SetBytes(int64(len(row)))
-			start := cpu(b)
-			for b.Loop() {
-				if t.Len() == 10_000 {
-					t.Reset()
-				}
-				if err := t.Append(row); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(cpu(b)-start)/float64(b.N), "cpu-ns/row")
-		})
+		one := rows.NewTable(c.schema)
+		if err := one.Append([]byte(c.row)); err != nil {
+			b.Fatal(err)
+		}
+		for form, row := range map[string][]byte{"": []byte(c.row), "/binary": rowstest.Binary(abi.NewRowWriter(c.schema.ColumnsText()), one, 0)} {
+			benchmarkAppend(b, c.name+form, c.schema, row)
+		}
 	}
+}
+
+func benchmarkAppend(b *testing.B, name string, schema *rows.Schema, row []byte) {
+	b.Run(name, func(b *testing.B) {
+		t := rows.NewTable(schema)
+		b.ReportAllocs()
+		b.SetBytes(int64(len(row)))
+		start := cpu(b)
+		for b.Loop() {
+			if t.Len() == 10_000 {
+				t.Reset()
+			}
+			if err := t.Append(row); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(cpu(b)-start)/float64(b.N), "cpu-ns/row")
+	})
 }
 
 // cpu returns the process's CPU time in nanoseconds: on a busy machine the only figure that means anything.

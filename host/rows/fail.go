@@ -26,6 +26,8 @@ const (
 	emptyText
 	missing
 	duplicate
+	badRow
+	otherColumns
 )
 
 // failure is a failCode and the place in the input; unlike an error it costs nothing to pass around.
@@ -35,19 +37,21 @@ type failure struct {
 }
 
 var failWords = [...]struct{ code, reason string }{
-	notObject:  {"not_json", "the value is not one JSON object"},
-	notJSON:    {"not_json", "the value is not well-formed JSON"},
-	tooDeep:    {"not_json", "arrays and objects nest deeper than " + strconv.Itoa(MaxDepth) + " levels"},
-	badEscape:  {"not_json", "a string has an escape that JSON does not know"},
-	badString:  {"not_json", "a string is not valid Unicode"},
-	badType:    {"type", "not a value for this type"},
-	outOfRange: {"range", "outside the type's range"},
-	tooPrecise: {"precision", "more digits than the type holds"},
-	tooLong:    {"length", "too many bytes for one batch"},
-	badText:    {"type", ""}, // textForms has the reason
-	emptyText:  {"type", "an empty text is no value, only null is none"},
-	missing:    {"missing", "no value, and null does not fit"},
-	duplicate:  {"duplicate", "a map has the key twice"},
+	notObject:    {"not_json", "the value is not one JSON object"},
+	notJSON:      {"not_json", "the value is not well-formed JSON"},
+	tooDeep:      {"not_json", "arrays and objects nest deeper than " + strconv.Itoa(MaxDepth) + " levels"},
+	badEscape:    {"not_json", "a string has an escape that JSON does not know"},
+	badString:    {"not_json", "a string is not valid Unicode"},
+	badType:      {"type", "not a value for this type"},
+	outOfRange:   {"range", "outside the type's range"},
+	tooPrecise:   {"precision", "more digits than the type holds"},
+	tooLong:      {"length", "too many bytes for one batch"},
+	badText:      {"type", ""}, // textForms has the reason
+	emptyText:    {"type", "an empty text is no value, only null is none"},
+	missing:      {"missing", "no value, and null does not fit"},
+	duplicate:    {"duplicate", "a map has the key twice"},
+	badRow:       {"row", "the binary row is cut short or not well formed"},
+	otherColumns: {"columns", "the binary row was written for other columns than"},
 }
 
 // misfit says what is wrong, and where if the input is no proper JSON.
@@ -78,6 +82,32 @@ func (t *Table) misfit(b []byte, f failure) *sink.Misfit {
 		m.Reason += ": " + excerpt(b, f.at) + " for " + typ.brief()
 	}
 	return m
+}
+
+// binaryMisfit describes the failure of a binary row.
+func (t *Table) binaryMisfit(f failure) *sink.Misfit {
+	m := t.misfit(nil, f)
+	switch f.code {
+	case otherColumns:
+		m.Reason += " " + cutText(t.schema.ColumnsText(), 500)
+	case badText:
+		m.Reason = "the text is not valid UTF-8"
+		fallthrough
+	default:
+		m.Reason += ", at byte " + strconv.Itoa(f.at)
+	}
+	return m
+}
+
+// cutText shortens a text for a message.
+func cutText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most] + "..."
 }
 
 // textForms says what is wrong with a text, by the kind of its column.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/wasmill/wasmill/abi"
 )
 
 // Limits of a schema.
@@ -25,6 +27,7 @@ type Column struct {
 type Schema struct {
 	columns []Column
 	index   map[string]int
+	hash    uint32 // abi.RowHash of ColumnsText
 }
 
 // NewSchema checks the columns and what they hold: at least one, names not empty, in valid Unicode, and different within
@@ -41,7 +44,9 @@ func NewSchema(columns []Column) (*Schema, error) {
 		return nil, err
 	}
 	columns = append([]Column(nil), columns...)
-	return &Schema{columns: columns, index: indexOf(columns)}, nil
+	s := &Schema{columns: columns, index: indexOf(columns)}
+	s.hash = abi.RowHash(s.ColumnsText())
+	return s, nil
 }
 
 func indexOf(columns []Column) map[string]int {

@@ -1,6 +1,10 @@
 package rows
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/wasmill/wasmill/abi"
+)
 
 // Table holds rows of one schema by column. It is not safe for concurrent use.
 type Table struct {
@@ -80,13 +84,18 @@ func (t *Table) grow(least int) {
 	}
 }
 
-// Append adds the row that a JSON object stands for. An error is a *sink.Misfit, and the table is as before.
-func (t *Table) Append(object []byte) error {
+// Append adds the row that a JSON object or, by its first byte, a binary row stands for. An error is a *sink.Misfit, and the
+// table is as before.
+func (t *Table) Append(row []byte) error {
 	if t.n == t.cap {
 		t.grow(0)
 	}
-	if fail := t.parse(object); fail.code != fits {
-		return t.misfit(object, fail)
+	if len(row) > 0 && row[0] == abi.RowsVersion {
+		if fail := t.binaryRow(row); fail.code != fits {
+			return t.binaryMisfit(fail)
+		}
+	} else if fail := t.parse(row); fail.code != fits {
+		return t.misfit(row, fail)
 	}
 	t.n++
 	return nil

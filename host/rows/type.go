@@ -113,7 +113,7 @@ func sameColumns(a, b []Column, same func(a, b Type) bool) bool {
 }
 
 // String returns the type as ParseType reads it.
-func (t Type) String() string { return string(t.appendTo(nil)) }
+func (t Type) String() string { return string(t.appendTo(nil, whole)) }
 
 // brief is String cut for messages.
 func (t Type) brief() string {
@@ -124,33 +124,39 @@ func (t Type) brief() string {
 	return t.Kind.String()
 }
 
-func (t Type) appendTo(dst []byte) []byte {
+// How a type is written: with all that it says, or bare of `not null` and units.
+const (
+	whole = iota
+	bare
+)
+
+func (t Type) appendTo(dst []byte, how int) []byte {
 	dst = append(dst, t.Kind.String()...)
 	switch t.Kind {
 	case Decimal:
 		dst = strconv.AppendInt(append(dst, '('), int64(t.Precision), 10)
 		dst = append(strconv.AppendInt(append(dst, ','), int64(t.Scale), 10), ')')
 	case Timestamp:
-		if t.Unit != NoUnit {
+		if t.Unit != NoUnit && how == whole {
 			dst = append(append(append(dst, '('), unitNames[t.Unit]...), ')')
 		}
 	case List:
-		dst = append(t.Elem.appendTo(append(dst, '<')), '>')
+		dst = append(t.Elem.appendTo(append(dst, '<'), how), '>')
 	case Map:
 		key := *t.Key
 		key.Required = false
-		dst = append(key.appendTo(append(dst, '<')), ',', ' ')
-		dst = append(t.Elem.appendTo(dst), '>')
+		dst = append(key.appendTo(append(dst, '<'), how), ',', ' ')
+		dst = append(t.Elem.appendTo(dst, how), '>')
 	case Struct:
 		separator := "<"
 		for _, f := range t.Fields {
 			dst = append(dst, separator...)
 			separator = ", "
-			dst = f.Type.appendTo(append(appendName(dst, f.Name), ':', ' '))
+			dst = f.Type.appendTo(append(appendName(dst, f.Name), ':', ' '), how)
 		}
 		dst = append(dst, '>')
 	}
-	if t.Required {
+	if t.Required && how == whole {
 		dst = append(dst, " not null"...)
 	}
 	return dst
