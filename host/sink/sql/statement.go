@@ -17,7 +17,7 @@ type Statement struct {
 }
 
 // ParseStatement reads SQL with a parameter :column, or :"column", for the value of a column. Quoted texts, quoted names,
-// comments and casts (::) are left alone.
+// comments and casts (::) are left alone. A column that stands twice is two parameters: each may be of another type.
 func ParseStatement(text string, schema *rows.Schema) (Statement, error) {
 	p := statementParser{in: text, schema: schema}
 	if err := p.parse(); err != nil {
@@ -122,12 +122,8 @@ func (p *statementParser) parameter(s string) error {
 	if col < 0 {
 		return fmt.Errorf("parameter :%s: the schema has no such column", name)
 	}
-	n := slices.Index(p.columns, col)
-	if n < 0 {
-		n = len(p.columns)
-		p.columns = append(p.columns, col)
-	}
-	p.out.WriteString("$" + strconv.Itoa(n+1))
+	p.columns = append(p.columns, col)
+	p.out.WriteString("$" + strconv.Itoa(len(p.columns)))
 	p.at += length
 	return nil
 }

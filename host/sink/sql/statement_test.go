@@ -15,7 +15,7 @@ func TestParseStatement(t *testing.T) {
 		columns []int
 	}{
 		"insert into t values (:a, :b)":                                            {"insert into t values ($1, $2)", []int{0, 1}},
-		"INSERT INTO t VALUES (:b, :a, :b);  -- :end":                              {"INSERT INTO t VALUES ($1, $2, $1)  -- :end", []int{1, 0}},
+		"INSERT INTO t VALUES (:b, :a, :b);  -- :end":                              {"INSERT INTO t VALUES ($1, $2, $3)  -- :end", []int{1, 0, 1}},
 		`insert into t values (:"odd name", :"q""uote")`:                           {"insert into t values ($1, $2)", []int{2, 3}},
 		"insert into t values (:a::bigint, ':b', \":b\", E'\\':b' )":               {"insert into t values ($1::bigint, ':b', \":b\", E'\\':b' )", []int{0}},
 		"insert into t select $$ :b $$, $x$ :b $ $x$, :a":                          {"insert into t select $$ :b $$, $x$ :b $ $x$, $1", []int{0}},

@@ -68,6 +68,7 @@ var states = map[string]sql.Problem{
 	"57014": {Code: sql.CodeTimeout, Passing: true, WayOut: "see in pg_stat_activity what keeps the server busy"},
 	"42601": {Code: sql.CodeStatement, WayOut: "correct the sink's statement"},
 	"42P18": {Code: sql.CodeStatement, WayOut: "say the type of a parameter with a cast, such as :column::text"},
+	"42P08": {Code: sql.CodeStatement, WayOut: "say the type of a parameter with a cast, such as :column::text"},
 	"0A000": {Code: sql.CodeStatement, WayOut: "see the server's word for what it does not do with this table"},
 }
 

@@ -1,0 +1,157 @@
+package sql_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/sink/sql"
+)
+
+// TestTablesThatDoNotFit: a table and a sink that do not go together are found out when the target is opened.
+func TestTablesThatDoNotFit(t *testing.T) {
+	for name, c := range map[string]struct {
+		only, ddl string
+		sink      sql.Sink
+		schema    string
+		code      string
+		says      []string
+	}{
+		"no table":           {"", "SELECT 1", sql.Sink{}, "a: int32", sql.CodeTable, []string{"createTable"}},
+		"no schema":          {"postgres", "SELECT 1", sql.Sink{Table: "nowhere.x"}, "a: int32", sql.CodeTable, []string{"nowhere.x"}},
+		"another case":       {"postgres", "CREATE TABLE x (a integer)", sql.Sink{Table: "X"}, "a: int32", sql.CodeTable, []string{"called x"}},
+		"no column":          {"", "CREATE TABLE x (a integer)", sql.Sink{}, "a: int32, b: string", sql.CodeColumn, []string{`"b"`}},
+		"column's case":      {"", "CREATE TABLE x (a integer)", sql.Sink{}, "A: int32", sql.CodeColumn, []string{`called "a"`}},
+		"needed column":      {"", "CREATE TABLE x (a integer, b text NOT NULL)", sql.Sink{}, "a: int32", sql.CodeColumn, []string{`"b"`, "no default"}},
+		"computed":           {"", "CREATE TABLE x (a integer, b integer GENERATED ALWAYS AS (a + 1) STORED)", sql.Sink{}, "a: int32, b: int32", sql.CodeColumn, []string{"computes"}},
+		"identity":           {"postgres", "CREATE TABLE x (a integer GENERATED ALWAYS AS IDENTITY, b text)", sql.Sink{}, "a: int32", sql.CodeColumn, []string{"computes"}},
+		"no key":             {"", "CREATE TABLE x (a integer, b text)", sql.Sink{Key: []string{"a"}}, "a: int32", sql.CodeKey, []string{"(a)"}},
+		"another key":        {"", "CREATE TABLE x (a integer, b integer, PRIMARY KEY (a, b))", sql.Sink{Key: []string{"a"}}, "a: int32, b: int32", sql.CodeKey, nil},
+		"partial key":        {"", "CREATE TABLE x (a integer, b text); CREATE UNIQUE INDEX u ON x (a) WHERE b IS NULL", sql.Sink{Key: []string{"a"}}, "a: int32, b: string", sql.CodeKey, nil},
+		"deferrable key":     {"postgres", "CREATE TABLE x (a integer PRIMARY KEY DEFERRABLE)", sql.Sink{Key: []string{"a"}}, "a: int32", sql.CodeKey, nil},
+		"key of any case":    {"sqlite", "CREATE TABLE x (a text COLLATE NOCASE PRIMARY KEY)", sql.Sink{Key: []string{"a"}}, "a: string", sql.CodeKey, nil},
+		"padded key":         {"postgres", "CREATE TABLE x (a char(3) PRIMARY KEY)", sql.Sink{Key: []string{"a"}}, "a: string", sql.CodeType, []string{"equal"}},
+		"small integer":      {"postgres", "CREATE TABLE x (a integer)", sql.Sink{}, "a: int64", sql.CodeType, []string{`"a"`, "integer", "int64"}},
+		"fewer digits":       {"postgres", "CREATE TABLE x (a numeric(9,2))", sql.Sink{}, "a: decimal(9,3)", sql.CodeType, []string{"fewer digits"}},
+		"rounded time":       {"postgres", "CREATE TABLE x (a timestamptz(3))", sql.Sink{}, "a: timestamp", sql.CodeType, []string{"rounds"}},
+		"no such values":     {"postgres", "CREATE TABLE x (a inet)", sql.Sink{}, "a: string", sql.CodeType, []string{"inet", "statement"}},
+		"text":               {"", "CREATE TABLE x (a text)", sql.Sink{}, "a: int32", sql.CodeType, nil},
+		"lossy decimal":      {"sqlite", "CREATE TABLE x (a DECIMAL(18,2))", sql.Sink{}, "a: decimal(18,2)", sql.CodeType, []string{"15 digits"}},
+		"lossy integer":      {"sqlite", "CREATE TABLE x (a REAL)", sql.Sink{}, "a: int64", sql.CodeType, nil},
+		"strict":             {"sqlite", "CREATE TABLE x (a TEXT) STRICT", sql.Sink{}, "a: binary", sql.CodeType, []string{"strict"}},
+		"converted text":     {"sqlite", "CREATE TABLE x (a NUMERIC)", sql.Sink{}, "a: string", sql.CodeType, nil},
+		"no table but":       {"postgres", "CREATE SEQUENCE x", sql.Sink{}, "a: int32", sql.CodeTable, []string{"something else"}},
+		"bad statement":      {"", "CREATE TABLE x (a integer)", sql.Sink{Statement: "insert into x values (:a) nonsense ("}, "a: int32", sql.CodeStatement, []string{"statement"}},
+		"statement's table":  {"", "SELECT 1", sql.Sink{Statement: "insert into y values (:a)"}, "a: int32", sql.CodeTable, nil},
+		"statement's column": {"", "CREATE TABLE x (a integer)", sql.Sink{Statement: "insert into x (b) values (:a)"}, "a: int32", sql.CodeColumn, nil},
+		"long name":          {"postgres", "SELECT 1", sql.Sink{Create: true}, strings.Repeat("n", 64) + ": int32", sql.CodeColumn, []string{"63"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, w *world) {
+				if c.only != "" && c.only != w.kind {
+					t.Skip("not of " + w.kind)
+				}
+				w.script(t, c.ddl)
+				s := c.sink
+				if s.Table == "" && !(s.Statement != "" && s.Key == nil) {
+					s.Table = "x"
+				}
+				s.Schema = schema(t, c.schema)
+				_, err := w.target(t, s).Open(t.Context(), owner())
+				if f := wantFault(t, err, c.code, c.says...); f.Passes {
+					t.Errorf("%v passes", f)
+				}
+			})
+		})
+	}
+}
+
+// TestOtherTypes: columns that are wider than they need be, or of another kind, take the values exactly.
+func TestOtherTypes(t *testing.T) {
+	for name, c := range map[string]struct {
+		only, ddl, schema, in, query, want string
+	}{
+		"wider":          {"postgres", "CREATE TABLE x (a bigint, b numeric, c numeric(40,5), d double precision, e varchar)", "a: int16, b: int64, c: decimal(9,2), d: float, e: string", `{"a":-7,"b":-9223372036854775808,"c":-1234567.89,"d":0.5,"e":"x"}`, "SELECT concat_ws(' ', a, b, c, d, e) FROM x", "-7 -9223372036854775808 -1234567.89000 0.5 x"},
+		"without zone":   {"postgres", "CREATE TABLE x (a timestamp)", "a: timestamp", `{"a":"2013-01-31T10:00:00.25+02:00"}`, "SELECT a::text FROM x", "2013-01-31 08:00:00.25"},
+		"defaults":       {"", "CREATE TABLE x (a integer, b text DEFAULT 'new')", "a: int32", `{"a":1}`, "SELECT a || b FROM x", "1new"},
+		"identity":       {"postgres", "CREATE TABLE x (a integer, b integer GENERATED ALWAYS AS IDENTITY)", "a: int32", `{"a":5}`, "SELECT concat(a, b) FROM x", "51"},
+		"a view":         {"postgres", "CREATE TABLE y (a integer); CREATE VIEW x AS SELECT a FROM y", "a: int32", `{"a":5}`, "SELECT a FROM y", "5"},
+		"row security":   {"postgres", "CREATE TABLE x (a integer); ALTER TABLE x ENABLE ROW LEVEL SECURITY; ALTER TABLE x FORCE ROW LEVEL SECURITY; CREATE POLICY p ON x USING (true)", "a: int32", `{"a":5}`, "SELECT a FROM x", "5"},
+		"odd names":      {"", `CREATE TABLE "x" ("se""lect" integer, "É" text)`, `"se\"lect": int32, "É": string`, `{"se\"lect":1,"É":"é"}`, `SELECT "se""lect" || "É" FROM x`, "1é"},
+		"epochs":         {"sqlite", "CREATE TABLE x (a INTEGER, b INT)", "a: timestamp, b: date", `{"a":"1970-01-01T00:00:01.5Z","b":"1970-01-11"}`, "SELECT a || ' ' || b || typeof(a) FROM x", "1500000 10integer"},
+		"iso":            {"sqlite", "CREATE TABLE x (a DATETIME, b DATE)", "a: timestamp, b: date", `{"a":"1970-01-01T00:00:01.5Z","b":"1970-01-11"}`, "SELECT a || ' ' || b || typeof(a) FROM x", "1970-01-01T00:00:01.500000Z 1970-01-11text"},
+		"strict":         {"sqlite", "CREATE TABLE x (a INT, b REAL, c TEXT, d BLOB, e ANY) STRICT", "a: int8, b: int32, c: decimal(38,2), d: binary, e: string", `{"a":1,"b":2,"c":3,"d":"AAA=","e":"05"}`, "SELECT a || b || c || hex(d) || e || typeof(e) FROM x", "12.03.00000005text"},
+		"numeric":        {"sqlite", "CREATE TABLE x (a DECIMAL(15,2))", "a: decimal(15,2)", `{"a":1234567890123.25}`, "SELECT a || typeof(a) FROM x", "1234567890123.25real"},
+		"without type":   {"sqlite", "CREATE TABLE x (a, b)", "a: string, b: decimal(9,2)", `{"a":"01","b":1}`, "SELECT a || typeof(b) FROM x", "01text"},
+		"made nested":    {"sqlite", "CREATE TABLE x (a TEXT)", "a: struct<b: list<int32>>", `{"a":{"b":[1,null]}}`, "SELECT a FROM x", `{"b":[1,null]}`},
+		"nested as text": {"postgres", "CREATE TABLE x (a text, b json)", "a: list<int32>, b: map<string, string>", `{"a":[1],"b":{"k":"v"}}`, "SELECT concat(a, b) FROM x", `[1]{"k":"v"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, w *world) {
+				if c.only != "" && c.only != w.kind {
+					t.Skip("not of " + w.kind)
+				}
+				w.script(t, c.ddl)
+				target := w.open(t, sql.Sink{Table: "x", Schema: schema(t, c.schema)})
+				publish(t, target, 0, values(c.in))
+				if got := w.texts(t, c.query); len(got) != 1 || got[0] != c.want {
+					t.Fatalf("%q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestStatementCasts: the values of a statement have the types of the schema, and texts fit where a quoted literal does.
+func TestStatementCasts(t *testing.T) {
+	w := newWorld(t, "postgres")
+	w.script(t, "CREATE TABLE x (a inet, b integer, c numeric, d jsonb, e text, f timestamptz)")
+	target := w.open(t, sql.Sink{
+		Schema:    schema(t, "a: string, b: int64, c: decimal(9,2), d: list<int32>, f: timestamp"),
+		Statement: "insert into x values (:a, :b + 1, coalesce(:c, 7), :d, upper(:a), :f)",
+	})
+	publish(t, target, 0, values(`{"a":"::1","b":41,"c":null,"d":[1],"f":"2000-01-01T00:00:00Z"}`))
+	if diff := cmp.Diff([]string{"::1 42 7 [1] ::1 946684800"}, w.texts(t, "SELECT concat_ws(' ', host(a), b, c, d, e, extract(epoch FROM f)::bigint) FROM x")); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+// TestColumns: a table's own columns as a schema.
+func TestColumns(t *testing.T) {
+	for kind, c := range map[string]struct{ ddl, want string }{
+		"postgres": {
+			`CREATE TABLE x (id serial, a smallint NOT NULL, b integer, c bigint, d real, e double precision, f numeric(9,2), g text, h varchar(3), i bytea,
+	j boolean, k date, l timestamptz, m timestamp, n uuid, o text DEFAULT 'x', p integer GENERATED ALWAYS AS (b + 1) STORED)`,
+			"a int16 not null, b int32, c int64, d float, e double, f decimal(9,2), g string, h string, i binary, j boolean, k date, l timestamp, m timestamp, n string",
+		},
+		"sqlite": {
+			`CREATE TABLE x (id INTEGER PRIMARY KEY, a BIGINT NOT NULL, b VARCHAR(9), c REAL, d BLOB, e BOOLEAN, f DATE, g DATETIME, h DECIMAL(9,2), i TEXT DEFAULT 'x')`,
+			"a int64 not null, b string, c double, d binary, e boolean, f date, g timestamp, h decimal(9,2)",
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t, kind)
+			w.run(t, c.ddl)
+			columns, err := sql.Columns(t.Context(), w.db, "db", "x")
+			must(t, err)
+			var got []string
+			for _, c := range columns {
+				got = append(got, c.Name+" "+c.Type.String())
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, ", ")); diff != "" {
+				t.Fatal(diff)
+			}
+			s, err := rows.NewSchema(columns)
+			must(t, err)
+			_, err = w.target(t, sql.Sink{Table: "x", Schema: s}).Open(t.Context(), owner())
+			must(t, err)
+			_, err = sql.Columns(t.Context(), w.db, "db", "nope")
+			wantFault(t, err, sql.CodeTable)
+			w.run(t, "CREATE TABLE y (a numeric)")
+			_, err = sql.Columns(t.Context(), w.db, "db", "y")
+			wantFault(t, err, sql.CodeType, `"a"`)
+		})
+	}
+}
