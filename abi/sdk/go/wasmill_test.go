@@ -15,7 +15,12 @@ import (
 
 const manifest = `{"abi": 1, "name": "t", "version": "1",
  "inputs": [{"name": "in", "fields": ["/s", "/n", "/b", "/x~1y", "/list/1"]}],
- "outputs": [{"name": "out"}, {"name": "other"}]}`
+ "outputs": [{"name": "out"}, {"name": "other"},
+  {"name": "every", "rows": 1, "columns": "id: int64, small: int8, short: int16, n: int32, ok: boolean, f: float, d: double, day: date, at: timestamp, s: string, b: binary, p: decimal(9,2), q: decimal(18,4), w: decimal(38,10)"},
+  {"name": "nulls", "rows": 1, "columns": "a: int8, b: string"},
+  {"name": "nested", "rows": 1, "columns": "tags: list<string>, by: map<string, int32>, place: struct<lat: double, names: list<struct<lang: string, text: string>>>"},
+  {"name": "none", "rows": 1, "columns": "a: int8 not null"},
+  {"name": "text", "rows": 1, "columns": "a: string, t: timestamp(ms) not null"}]}`
 
 var (
 	m                 = wasmill.Manifest(manifest)
