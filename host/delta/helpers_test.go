@@ -136,3 +136,10 @@ func paths(s *delta.Snapshot) []string {
 	}
 	return out
 }
+
+func read(t testing.TB, files durable.Files, name string) string {
+	t.Helper()
+	content, err := durable.ReadFile(files, "/table/"+name, 1<<20)
+	must(t, err)
+	return string(content)
+}
