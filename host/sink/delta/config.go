@@ -25,7 +25,7 @@ type Config struct {
 	// Schema gives the columns of the rows. Columns of the table that it lacks are null in what is written.
 	Schema *rows.Schema
 	// PartitionBy are the columns by which a new table is partitioned. A table that is there must have the same; nil takes
-	// its own, but then a value that cannot be a partition's stops the job instead of being set aside.
+	// its own; rows whose values cannot be a partition's are then refused when they are staged (sink.Refused).
 	PartitionBy []string
 	// Key are the columns that tell rows apart. With a key the mode is upsert: a row takes the place of the one with its key,
 	// and a record without a value deletes the row whose key is the record's: the text of one column, or a JSON array of

@@ -264,3 +264,9 @@ func readFile(files durable.Files, name string, size int64, schema *rows.Schema,
 		}
 	}
 }
+
+var osFiles = durable.OS()
+
+func writeFile(files durable.Files, name, content string) error {
+	return durable.WriteFile(files, name, []byte(content))
+}

@@ -39,7 +39,7 @@ type partWriter struct {
 	enc  *parquetfile.Writer
 	file durable.File // nil between files
 	buf  *bufio.Writer
-	hash hash.Hash
+	hash hash.Hash // of the file's content
 	size int64
 	rows int64
 	raw  int64 // bytes of the rows as they lie in memory, where the caller counts them
@@ -65,8 +65,11 @@ func (p *partWriter) begin(enc *parquetfile.Writer, dir string, values map[strin
 		return err
 	}
 	p.t.fresh[p.open.Path] = p.id.batch
-	if p.buf == nil {
-		p.buf, p.hash = bufio.NewWriterSize(nil, writeBuffer), sha256.New()
+	if p.t.buf == nil {
+		p.t.buf = bufio.NewWriterSize(nil, writeBuffer)
+	}
+	if p.hash == nil {
+		p.buf, p.hash = p.t.buf, sha256.New()
 	}
 	p.buf.Reset(p.file)
 	p.hash.Reset()

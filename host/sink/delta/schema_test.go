@@ -2,6 +2,7 @@ package delta_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/host/delta"
 	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/sink"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 )
 
@@ -189,8 +191,11 @@ func TestPartitionsOfTheTable(t *testing.T) {
 	if diff := cmp.Diff([]string{`{"id":1,"place":"x","region":null}`}, rowsOf(t, files, "/t")); diff != "" {
 		t.Error(diff)
 	}
-	_, err := stageRecords(tt, 1, "0a0b0c0d", valuesOf([]string{`{"id":1,"place":""}`}))
-	wantFault(t, err, target.CodeSchema)
+	_, err := stageRecords(tt, 1, "0a0b0c0d", valuesOf([]string{`{"id":1,"place":"y"}`, `{"id":2,"place":"y"}`, `{"id":3,"place":""}`}))
+	var refused *sink.Refused
+	if !errors.As(err, &refused) || len(refused.Rows) != 1 || refused.Rows[0].Lane != 1 || refused.Rows[0].Row != 1 || refused.Rows[0].Misfit.Column != "place" {
+		t.Errorf("an empty partition value is refused as %+v, %v", refused, err)
+	}
 	schema, partition, err := target.TableSchema(context.Background(), files, "/t", (&clock{start}).now)
 	if err != nil || schema.Len() != 3 || len(partition) != 2 {
 		t.Errorf("the table's own schema is %v by %v, %v", schema, partition, err)

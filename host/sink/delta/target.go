@@ -1,6 +1,7 @@
 package delta
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ type Target struct {
 	reads  reads                         // what the last upsert has read
 	fitted fitted                        // the last layout
 	enc    map[string]*parquetfile.Writer
+	buf    *bufio.Writer // of the file being written
 	sweeps sweeper
 }
 

@@ -43,10 +43,8 @@ func (t *Target) stageUpsert(w *partWriter, st *staged, l *layout, lanes []sink.
 	if err != nil {
 		return err
 	}
-	for _, lane := range lanes {
-		if err := t.checkFolders(l, []*rows.Table{lane.(*upsertLane).table}); err != nil {
-			return err
-		}
+	if err := t.checkFolders(l, lanes); err != nil {
+		return err
 	}
 	if st.TableSchema = l.schemaString(t.base); t.base == nil {
 		st.TableSchema = t.schema
