@@ -154,7 +154,7 @@ func New(cfg Config) (*Target, error) {
 	t := &Target{cfg: cfg, routes: map[string]*route{}}
 	t.cfg.Sinks = slices.Clone(cfg.Sinks)
 	for i := range t.cfg.Sinks {
-		r, err := newRoute(&t.cfg.Sinks[i])
+		r, err := newRoute(&t.cfg.Sinks[i], cfg.Database)
 		if err != nil {
 			return nil, fmt.Errorf("sink %s: %w", t.cfg.Sinks[i].Name, err)
 		}

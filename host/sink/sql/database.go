@@ -35,6 +35,8 @@ type Database interface {
 	Kind() string
 	// Place says where the database is, without any secret.
 	Place() string
+	// Rules are what every database of the kind asks of values beyond the types of a schema.
+	Rules(schema *rows.Schema) []Rule
 	// Connect makes a connection.
 	Connect(ctx context.Context, use Use) (Conn, error)
 	// Explain puts an error of the database into a class.
@@ -73,7 +75,7 @@ type Conn interface {
 
 // Binding is how the rows of a sink are written over one connection.
 type Binding interface {
-	// Rules are what the database asks of values beyond their types.
+	// Rules are what the table asks of values beyond their types, as it is now.
 	Rules() []Rule
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/wasmill/wasmill/host/fault"
-	"github.com/wasmill/wasmill/host/sink"
 )
 
 // The codes of this package's faults.
@@ -48,6 +47,9 @@ type Problem struct {
 	WayOut                     string
 }
 
+// WayOutRow is the way out of rows that are refused.
+const WayOutRow = "mend the records, the constraint or the transform and start again, or set such records aside by `errors: {policy: dead-letter, deadLetters: <sink>}`"
+
 // Mismatch says why a table and a sink do not go together.
 type Mismatch struct {
 	Code   string
@@ -71,40 +73,6 @@ func (e *RowError) Error() string { return fmt.Sprintf("row %d: %v", e.Row, e.Er
 
 // Unwrap returns what the database says.
 func (e *RowError) Unwrap() error { return e.Err }
-
-// RefusedRow is a row that its lane took and the database does not.
-type RefusedRow struct {
-	Sink string
-	// Lane is the row's lane among those of the sink in sink.Output, Row its place in the order in which the lane took rows.
-	Lane   int
-	Row    int64
-	Misfit *sink.Misfit
-}
-
-// Refused are rows that the database does not take, mostly because they break a constraint. The batch is not staged; it
-// could be without them.
-type Refused struct {
-	Rows []RefusedRow
-	// More: not all of them were looked for.
-	More bool
-	Err  error // what the database says about the first
-}
-
-func (r *Refused) Error() string {
-	text := ""
-	if len(r.Rows) > 1 || r.More {
-		and := ""
-		if r.More {
-			and = " or more"
-		}
-		text = fmt.Sprintf(" (and %d%s in all)", len(r.Rows), and)
-	}
-	f := r.Rows[0]
-	return fmt.Sprintf("lane %d row %d: %v%s: %v", f.Lane, f.Row, f.Misfit, text, r.Err)
-}
-
-// Unwrap returns what the database says about the first row.
-func (r *Refused) Unwrap() error { return r.Err }
 
 func (t *Target) place() string { return "connection " + t.ID() }
 

@@ -3,7 +3,6 @@ package sql
 import (
 	"encoding/json"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/rows"
@@ -12,16 +11,18 @@ import (
 
 // route is what the target knows of a sink.
 type route struct {
-	sink    *Sink
-	key     []int // columns of the schema
-	keys    *rows.Schema
-	rules   atomic.Pointer[[]Rule] // lanes take them up when they are empty
-	binding Binding                // over the connection there is
+	sink *Sink
+	key  []int // columns of the schema
+	keys *rows.Schema
+	// rules are those of the kind of database. What a lane takes hangs on the job alone, so that a batch that runs again gives
+	// the same rows, whatever became of the table.
+	rules   []Rule
+	table   []Rule  // those of the table as it is over the connection there is
+	binding Binding // over that connection
 }
 
-func newRoute(s *Sink) (*route, error) {
-	r := &route{sink: s}
-	r.rules.Store(&[]Rule{})
+func newRoute(s *Sink, db Database) (*route, error) {
+	r := &route{sink: s, rules: db.Rules(s.Schema)}
 	if len(s.Key) == 0 {
 		return r, nil
 	}
@@ -31,6 +32,7 @@ func newRoute(s *Sink) (*route, error) {
 		c := s.Schema.Column(at)
 		c.Type.Required = true
 		r.key, columns = append(r.key, at), append(columns, c)
+		r.rules = append(r.rules, Rule{Column: at, Required: true})
 	}
 	var err error
 	r.keys, err = rows.NewSchema(columns)
@@ -39,27 +41,21 @@ func newRoute(s *Sink) (*route, error) {
 
 // bound takes up how the rows are written now, and what the table asks of them.
 func (r *route) bound(b Binding, t *Table) {
-	r.binding = b
-	rules := b.Rules()
+	r.binding, r.table = b, b.Rules()
+	if t == nil || r.sink.Statement != "" {
+		return
+	}
 	for i := range r.sink.Schema.Len() {
-		name := r.sink.Schema.Column(i).Name
-		if t == nil || r.sink.Statement != "" {
-			break
-		}
-		if at := t.Index(name); at >= 0 && t.Columns[at].NotNull {
-			rules = append(rules, Rule{Column: i, Required: true})
+		c := r.sink.Schema.Column(i)
+		if at := t.Index(c.Name); at >= 0 && t.Columns[at].NotNull && !c.Type.Required {
+			r.table = append(r.table, Rule{Column: i, Required: true})
 		}
 	}
-	for _, k := range r.key {
-		rules = append(rules, Rule{Column: k, Required: true})
-	}
-	r.rules.Store(&rules)
 }
 
 // lane keeps one lane's rows of a sink. In an upsert the order of rows and deletions counts.
 type lane struct {
 	route   *route
-	rules   []Rule
 	put     *rows.Table
 	gone    *rows.Table // keys of deletions; nil in a sink that adds
 	order   []change    // nil in a sink that adds
@@ -85,9 +81,6 @@ func newLane(r *route) *lane {
 
 // Append implements sink.Lane.
 func (l *lane) Append(r *abi.Record) error {
-	if l.Rows() == 0 {
-		l.rules = *l.route.rules.Load()
-	}
 	if l.gone != nil && r.Value == nil {
 		return l.delete(r.Key)
 	}
@@ -95,14 +88,22 @@ func (l *lane) Append(r *abi.Record) error {
 		return err
 	}
 	row := l.put.Len() - 1
-	for i := range l.rules {
-		if m := l.rules[i].check(l.put, row); m != nil {
-			l.put.Truncate(row)
-			return m
-		}
+	if m := breaks(l.route.rules, l.put, row); m != nil {
+		l.put.Truncate(row)
+		return m
 	}
 	if l.gone != nil {
 		l.order = append(l.order, change{row: uint32(row)})
+	}
+	return nil
+}
+
+// breaks says why a row breaks one of some rules, or nil.
+func breaks(rules []Rule, t *rows.Table, row int) *sink.Misfit {
+	for i := range rules {
+		if m := rules[i].check(t, row); m != nil {
+			return m
+		}
 	}
 	return nil
 }
@@ -112,7 +113,7 @@ func (r *Rule) check(t *rows.Table, row int) *sink.Misfit {
 	v := t.Column(r.Column)
 	if v.Valid[row] == 0 {
 		if r.Required {
-			return &sink.Misfit{Code: "missing", Column: t.Schema().Column(r.Column).Name, Reason: "the table takes no null there"}
+			return &sink.Misfit{Code: "missing", Column: t.Schema().Column(r.Column).Name, Reason: "null, and the column takes none"}
 		}
 		return nil
 	}
@@ -188,6 +189,18 @@ func isDigits(b []byte) bool {
 		}
 	}
 	return len(b) > 0
+}
+
+// place is where a row of put or gone stands among all that the lane took.
+func (l *lane) place(gone bool, row uint32) int64 {
+	if l.gone == nil {
+		return int64(row)
+	}
+	at := int(row)
+	for l.order[at] != (change{row: row, gone: gone}) {
+		at++
+	}
+	return int64(at)
 }
 
 // Reset implements sink.Lane.

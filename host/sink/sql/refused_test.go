@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/sink/sql"
 )
 
@@ -98,11 +99,11 @@ func TestRefused(t *testing.T) {
 					lanes.Sinks[0].Lanes = append(lanes.Sinks[0].Lanes, laneOf(t, target, "rows", l))
 				}
 				_, err := target.Stage(t.Context(), lanes)
-				var r *sql.Refused
+				var r *sink.Refused
 				if !errors.As(err, &r) {
 					t.Fatalf("%v, want refused rows", err)
 				}
-				wantFault(t, err, sql.CodeConstraint, "table x", "lane ")
+				wantFault(t, err, sql.CodeConstraint, "table x", "sink rows")
 				var got []string
 				for _, row := range r.Rows {
 					got = append(got, fmt.Sprintf("%d %d", row.Lane, row.Row))
@@ -151,7 +152,7 @@ func TestManyRefused(t *testing.T) {
 			records = append(records, kv{value: fmt.Sprintf(`{"id":%d}`, i)})
 		}
 		_, err := target.Stage(t.Context(), output(0, "rows", laneOf(t, target, "rows", records)))
-		var r *sql.Refused
+		var r *sink.Refused
 		if !errors.As(err, &r) || len(r.Rows) != 1000 || !r.More {
 			t.Fatalf("%v", err)
 		}

@@ -7,12 +7,43 @@ import (
 	"github.com/wasmill/wasmill/host/sink"
 )
 
+// refusal says which of the lanes' rows is refused.
+func (p *part) refusal(gone bool, r Ref, m *sink.Misfit) sink.Refusal {
+	return sink.Refusal{Sink: p.route.sink.Name, Lane: int(r.Table), Row: p.lanes[r.Table].place(gone, r.Row), Misfit: m}
+}
+
+// outside finds the rows that break a rule of their table, without asking the database.
+func outside(parts []part) *sink.Refused {
+	var found sink.Refused
+	for i := range parts {
+		p := &parts[i]
+		if len(p.route.table) == 0 {
+			continue
+		}
+		for _, ref := range p.changes.Put.Refs {
+			m := breaks(p.route.table, p.lanes[ref.Table].put, int(ref.Row))
+			if m == nil {
+				continue
+			}
+			if len(found.Rows) == mostRefused {
+				found.More = true
+				return &found
+			}
+			found.Rows = append(found.Rows, p.refusal(false, ref, m))
+		}
+	}
+	if len(found.Rows) == 0 {
+		return nil
+	}
+	return &found
+}
+
 // mostRefused is how many rows are looked for that the database does not take.
 const mostRefused = 1000
 
 // sieve finds the rows that a database does not take, in a transaction of its own without effect: it writes them in
 // halves, each under a savepoint, with every constraint checked. nil: none is refused alone, or it cannot be told.
-func (t *Target) sieve(ctx context.Context, parts []part) *Refused {
+func (t *Target) sieve(ctx context.Context, parts []part) *sink.Refused {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Limits.Statement)
 	defer cancel()
 	s := &sieving{t: t}
@@ -39,7 +70,7 @@ var errEnough = errors.New("enough rows are found")
 type sieving struct {
 	t     *Target
 	part  *part
-	found Refused
+	found sink.Refused
 }
 
 // halve writes a range of the changes, without those that are refused.
@@ -106,20 +137,10 @@ func (s *sieving) refuse(gone bool, at int, err error) error {
 	if gone {
 		ref = s.part.changes.Gone.Refs
 	}
-	l := s.part.lanes[ref[at].Table]
-	row := int64(ref[at].Row)
-	if l.gone != nil {
-		for i, ch := range l.order {
-			if ch.gone == gone && ch.row == ref[at].Row {
-				row = int64(i)
-				break
-			}
-		}
-	}
 	if s.found.Err == nil {
 		s.found.Err = err
 	}
-	s.found.Rows = append(s.found.Rows, RefusedRow{Sink: s.part.route.sink.Name, Lane: int(ref[at].Table), Row: row, Misfit: m})
+	s.found.Rows = append(s.found.Rows, s.part.refusal(gone, ref[at], m))
 	if len(s.found.Rows) == mostRefused {
 		return errEnough
 	}

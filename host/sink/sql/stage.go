@@ -39,7 +39,7 @@ type part struct {
 }
 
 // Stage begins a transaction, advances the epoch row in it, writes the rows and has every constraint checked. An error that
-// rows are the reason for has a *Refused in it.
+// rows are the reason for has a *sink.Refused in it.
 func (t *Target) Stage(ctx context.Context, out sink.Output) (sink.Staged, error) {
 	parts, rec, err := t.parts(out)
 	if err != nil {
@@ -50,6 +50,10 @@ func (t *Target) Stage(ctx context.Context, out sink.Output) (sink.Staged, error
 	}
 	if t.exact() && t.newest.Batch >= out.Batch {
 		return json.Marshal(rec) // Publish says whether it is the same
+	}
+	if r := outside(parts); r != nil {
+		place := t.tablePlace(t.routes[r.Rows[0].Sink].sink)
+		return nil, fmt.Errorf("stage batch %d: %w", out.Batch, fault.New(CodeValue, place, r, WayOutRow))
 	}
 	since := t.wall()
 	if err := t.write(ctx, out, parts); err != nil {

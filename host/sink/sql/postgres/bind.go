@@ -177,7 +177,6 @@ func (c *Conn) bindStatement(ctx context.Context, b *binding, s *sql.Sink) error
 		oids[i] = paramTypes[t.Kind]
 		f := field{at: col, form: paramForms[t.Kind], oid: oids[i]}
 		b.params = append(b.params, f)
-		b.rules = append(b.rules, rulesOf(nil, f.form, col)...)
 	}
 	c.bound++
 	b.named = fmt.Sprintf("wasmill_%d", c.bound)
@@ -258,22 +257,28 @@ func intForm(c *column, k rows.Kind) form {
 	return 0
 }
 
-// rulesOf are what a column asks of values beyond their type. c is nil for a parameter.
+// Rules implements sql.Database: a text has no zero byte, whatever the column.
+func (d *Database) Rules(schema *rows.Schema) []sql.Rule {
+	var out []sql.Rule
+	for i, c := range schema.Columns() {
+		switch c.Type.Kind {
+		case rows.String:
+			out = append(out, sql.Rule{Column: i, Check: checkText})
+		case rows.List, rows.Map, rows.Struct:
+			out = append(out, sql.Rule{Column: i, Check: checkNested})
+		}
+	}
+	return out
+}
+
+// rulesOf are what a column asks of values beyond their type.
 func rulesOf(c *column, f form, at int) []sql.Rule {
 	var out []sql.Rule
 	rule := func(check func(v *rows.Vector, row int) *sink.Misfit) {
 		out = append(out, sql.Rule{Column: at, Check: check})
 	}
-	switch f {
-	case asText, asTextJSONB:
-		rule(checkText)
-	case asJSON, asJSONB:
-		rule(checkNested)
-	case asUUID:
+	if f == asUUID {
 		rule(checkUUID)
-	}
-	if c == nil {
-		return out
 	}
 	if n := c.length(); n > 0 && f == asText {
 		rule(func(v *rows.Vector, row int) *sink.Misfit { return checkLength(v.Bytes(row), n) })
@@ -300,10 +305,32 @@ func checkText(v *rows.Vector, row int) *sink.Misfit {
 }
 
 func checkNested(v *rows.Vector, row int) *sink.Misfit {
-	if bytes.Contains(v.AppendJSON(nil, row), []byte(`\u0000`)) {
+	if zeroWithin(v, row) {
 		return &sink.Misfit{Code: "range", Reason: "a text in it has a zero byte, which PostgreSQL does not take"}
 	}
 	return nil
+}
+
+// zeroWithin looks for a text with a zero byte in a value, at any level.
+func zeroWithin(v *rows.Vector, slot int) bool {
+	if v.Valid[slot] == 0 {
+		return false
+	}
+	from, to := slot, slot+1
+	switch v.Type.Kind {
+	case rows.String:
+		return bytes.IndexByte(v.Bytes(slot), 0) >= 0
+	case rows.List, rows.Map:
+		from, to = v.Span(slot)
+	}
+	for _, c := range v.Children {
+		for i := from; i < to; i++ {
+			if zeroWithin(c, i) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func checkJSONText(v *rows.Vector, row int) *sink.Misfit {
@@ -311,10 +338,24 @@ func checkJSONText(v *rows.Vector, row int) *sink.Misfit {
 	if !json.Valid(b) {
 		return &sink.Misfit{Code: "type", Reason: fmt.Sprintf("the text is no JSON, as the column asks for: %.80q", b)}
 	}
-	if bytes.Contains(b, []byte(`\u0000`)) {
+	if escapedZero(b) {
 		return &sink.Misfit{Code: "range", Reason: "a text in it has a zero byte, which PostgreSQL does not take"}
 	}
 	return nil
+}
+
+// escapedZero looks for \u0000 in JSON.
+func escapedZero(b []byte) bool {
+	for i := 0; i < len(b); i++ {
+		if b[i] != '\\' {
+			continue
+		}
+		if bytes.HasPrefix(b[i+1:], []byte("u0000")) {
+			return true
+		}
+		i++
+	}
+	return false
 }
 
 func checkLength(b []byte, most int) *sink.Misfit {

@@ -75,24 +75,22 @@ var states = map[string]sql.Problem{
 // classes are what is left, by the first two characters.
 var classes = map[string]sql.Problem{
 	"08": {Code: sql.CodeUnreachable, Passing: true, WayOut: "see that the server runs and can be reached"},
-	"21": {Code: sql.CodeValue, Data: true, WayOut: wayOutRow},
-	"22": {Code: sql.CodeValue, Data: true, WayOut: wayOutRow},
-	"23": {Code: sql.CodeConstraint, Data: true, WayOut: wayOutRow},
+	"21": {Code: sql.CodeValue, Data: true, WayOut: sql.WayOutRow},
+	"22": {Code: sql.CodeValue, Data: true, WayOut: sql.WayOutRow},
+	"23": {Code: sql.CodeConstraint, Data: true, WayOut: sql.WayOutRow},
 	"25": {Code: sql.CodeServer, Passing: true, WayOut: "it is written again"},
 	"28": {Code: sql.CodeAuth, WayOut: "see the role in the url and the server's pg_hba.conf"},
 	"40": {Code: sql.CodeServer, Passing: true, WayOut: "it is written again; if this comes often, see who else writes to the table"},
 	"42": {Code: sql.CodeStatement, WayOut: "see that the table and the sink's statement go together"},
-	"44": {Code: sql.CodeConstraint, Data: true, WayOut: wayOutRow},
+	"44": {Code: sql.CodeConstraint, Data: true, WayOut: sql.WayOutRow},
 	"53": {Code: sql.CodeServer, Passing: true, WayOut: "the server lacks something: see its log"},
-	"54": {Code: sql.CodeValue, Data: true, WayOut: wayOutRow},
+	"54": {Code: sql.CodeValue, Data: true, WayOut: sql.WayOutRow},
 	"55": {Code: sql.CodeServer, Passing: true, WayOut: "see the server's log"},
 	"57": {Code: sql.CodeUnreachable, Passing: true, WayOut: "the server ended the connection or is starting: see its log"},
 	"58": {Code: sql.CodeServer, Passing: true, WayOut: "see the server's log"},
-	"P0": {Code: sql.CodeConstraint, Data: true, WayOut: wayOutRow}, // a trigger's RAISE
+	"P0": {Code: sql.CodeConstraint, Data: true, WayOut: sql.WayOutRow}, // a trigger's RAISE
 	"XX": {Code: sql.CodeServer, Passing: false, WayOut: "see the server's log"},
 }
-
-const wayOutRow = "mend the record or the constraint and start again, or set such records aside by `errors: {policy: dead-letter, deadLetters: <sink>}`"
 
 func explain(e *pgconn.PgError) sql.Problem {
 	if p, ok := states[e.Code]; ok {

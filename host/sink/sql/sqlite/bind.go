@@ -35,7 +35,6 @@ type field struct {
 
 // binding implements sql.Binding.
 type binding struct {
-	rules  []sql.Rule
 	fields []field
 	keys   []field
 	remove driver.Stmt
@@ -44,8 +43,8 @@ type binding struct {
 	chunk  int
 }
 
-// Rules implements sql.Binding.
-func (b *binding) Rules() []sql.Rule { return slices.Clone(b.rules) }
+// Rules implements sql.Binding: a table refuses values only when it is written to.
+func (b *binding) Rules() []sql.Rule { return nil }
 
 // maxParams is how many parameters a statement may have.
 const (
@@ -113,7 +112,6 @@ func (c *Conn) bindTable(ctx context.Context, b *binding, s *sql.Sink, t *sql.Ta
 			return err
 		}
 		b.fields, names = append(b.fields, f), append(names, f.name)
-		b.rules = append(b.rules, rulesOf(f.form, f.at)...)
 	}
 	name, _ := t.Private.(sql.Name)
 	head := "INSERT INTO " + name.Quoted() + " (" + strings.Join(names, ", ") + ") VALUES "
@@ -156,7 +154,6 @@ func (c *Conn) bindStatement(ctx context.Context, b *binding, s *sql.Sink) error
 	for _, at := range st.Columns {
 		f := field{at: at, form: paramForm(s.Schema.Column(at).Type)}
 		b.fields = append(b.fields, f)
-		b.rules = append(b.rules, rulesOf(f.form, at)...)
 	}
 	b.one, err = c.prepare(ctx, st.SQL)
 	return err
@@ -243,19 +240,22 @@ func convertDecimal(a affinity, t rows.Type) (form, string) {
 	return 0, ""
 }
 
-// rulesOf are what SQLite asks of values beyond their type.
-func rulesOf(f form, at int) []sql.Rule {
-	switch f {
-	case asText:
-		return []sql.Rule{{Column: at, Check: checkText}}
-	case asFloat:
-		return []sql.Rule{{Column: at, Check: checkFloat}}
+// Rules implements sql.Database: a text has no zero byte, a number is one.
+func (d *Database) Rules(schema *rows.Schema) []sql.Rule {
+	var out []sql.Rule
+	for i, c := range schema.Columns() {
+		switch c.Type.Kind {
+		case rows.String:
+			out = append(out, sql.Rule{Column: i, Check: checkText})
+		case rows.Float, rows.Double:
+			out = append(out, sql.Rule{Column: i, Check: checkFloat})
+		}
 	}
-	return nil
+	return out
 }
 
 func checkText(v *rows.Vector, row int) *sink.Misfit {
-	if v.Type.Kind == rows.String && bytes.IndexByte(v.Bytes(row), 0) >= 0 {
+	if bytes.IndexByte(v.Bytes(row), 0) >= 0 {
 		return &sink.Misfit{Code: "range", Reason: "the text has a zero byte, at which SQLite's functions end it"}
 	}
 	return nil

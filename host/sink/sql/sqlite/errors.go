@@ -41,8 +41,6 @@ func primary(err error) int {
 	return 0
 }
 
-const wayOutRow = "mend the record or the constraint and start again, or set such records aside by `errors: {policy: dead-letter, deadLetters: <sink>}`"
-
 // Explain implements sql.Database.
 func (d *Database) Explain(err error) sql.Problem {
 	switch {
@@ -51,7 +49,7 @@ func (d *Database) Explain(err error) sql.Problem {
 	case errors.Is(err, sql.ErrNoDatabase):
 		return sql.Problem{Code: sql.CodeDatabase, WayOut: "correct the path, or let the database be made with its table: `createTable: true`"}
 	case errors.Is(err, errForeignKey):
-		return sql.Problem{Code: sql.CodeConstraint, Data: true, Detail: "FOREIGN KEY constraint failed", WayOut: wayOutRow}
+		return sql.Problem{Code: sql.CodeConstraint, Data: true, Detail: "FOREIGN KEY constraint failed", WayOut: sql.WayOutRow}
 	case errors.Is(err, context.DeadlineExceeded):
 		return sql.Problem{Code: sql.CodeTimeout, Passing: true, Broken: true, WayOut: "see what keeps the database busy"}
 	}
@@ -80,9 +78,9 @@ func explain(code int, text, path string) sql.Problem {
 	case corrupt, notADB:
 		return sql.Problem{Code: sql.CodeDatabase, Broken: true, WayOut: "the file is damaged or no SQLite database: put back a copy, or correct the path"}
 	case constraint:
-		return sql.Problem{Code: sql.CodeConstraint, Data: true, WayOut: wayOutRow}
+		return sql.Problem{Code: sql.CodeConstraint, Data: true, WayOut: sql.WayOutRow}
 	case tooBig, mismatch:
-		return sql.Problem{Code: sql.CodeValue, Data: true, WayOut: wayOutRow}
+		return sql.Problem{Code: sql.CodeValue, Data: true, WayOut: sql.WayOutRow}
 	case ioError, noMemory:
 		return sql.Problem{Code: sql.CodeServer, Passing: true, Broken: true, WayOut: "see the disk of " + path}
 	case schema:
