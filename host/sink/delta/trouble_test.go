@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/host/delta"
+	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/sink"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 )
@@ -108,23 +110,44 @@ func TestExpiredTxn(t *testing.T) {
 	}
 	mustBatch(t, tt, 1, `{"id":2}`)
 	c.t = c.t.Add(2 * time.Hour)
-	log := delta.OpenLog(files, "/t", c.now) // another engine's checkpoint leaves it out, and the entries are cleaned up
-	s, err := log.Snapshot(context.Background())
-	if err == nil {
-		err = log.WriteCheckpoint(context.Background(), s)
+	forget(t, files, schema, snapshot(t, files, "/t"))
+	fresh := opened(t, cfg)
+	p, err = fresh.Open(context.Background(), owner(2))
+	if err != nil || p.Batch != checkpoint.NoBatch {
+		t.Fatalf("published is %+v, %v, want nothing: the checkpoint of the job knows better and stops", p, err)
 	}
+	staged, err := stageRecords(tt, 2, "0a0b0c0d", valuesOf([]string{`{"id":3}`}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for v := range s.Version {
-		if err := files.Remove(fmt.Sprintf("/t/_delta_log/%020d.json", v)); err != nil {
-			t.Fatal(err)
+	wantFault(t, publishStaged(tt, 2, staged), target.CodeExpired)
+}
+
+// forget makes the log what another engine makes of it in time: a checkpoint without the expired txns, and no entries before.
+func forget(tb testing.TB, files durable.Files, schema *rows.Schema, s *delta.Snapshot) {
+	tb.Helper()
+	log := makeTable(tb, files, "/u", schema, nil, s.Metadata.Configuration)
+	var base *delta.Snapshot
+	var err error
+	for base == nil || base.Version < s.Version && err == nil {
+		if base != nil {
+			commitAs(tb, log, base)
+		}
+		base, err = log.Snapshot(context.Background())
+	}
+	if err == nil {
+		err = log.WriteCheckpoint(context.Background(), base)
+	}
+	for v := int64(0); v <= s.Version && err == nil; v++ {
+		err = files.Remove(fmt.Sprintf("/t/_delta_log/%020d.json", v))
+	}
+	for _, name := range []string{fmt.Sprintf("%020d.json", s.Version), fmt.Sprintf("%020d.checkpoint.parquet", s.Version), "_last_checkpoint"} {
+		if err == nil {
+			err = files.Rename("/u/_delta_log/"+name, "/t/_delta_log/"+name)
 		}
 	}
-	fresh := opened(t, cfg)
-	p, err = fresh.Open(context.Background(), owner(2))
-	if err != nil || p.Batch != 1 && p.Batch != checkpoint.NoBatch {
-		t.Fatalf("published is %+v, %v", p, err)
+	if err != nil {
+		tb.Fatal(err)
 	}
 }
 
