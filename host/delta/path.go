@@ -70,7 +70,7 @@ func FilePath(logged string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", fault.New(CodePath, logged, err, "copy the table with its files to one place and use the copy")
+		return "", fault.New(CodePath, fmt.Sprintf("data file %q", logged), err, "copy the table with its files to one place and use the copy")
 	}
 	return p, nil
 }
