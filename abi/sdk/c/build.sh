@@ -17,3 +17,5 @@ build test/probe-swar.wasm test/probe.c
 build test/probe-tiny.wasm test/probe.c -msimd128 -DWM_ARENA=64 -DWM_PENDING=3
 build test/state.wasm test/state.c
 build test/state-tiny.wasm test/state.c -DWM_STATE_CACHE=0
+build test/rows.wasm test/rows.c
+build test/rows-tiny.wasm test/rows.c -DWM_ARENA=64 -DWM_PENDING=3

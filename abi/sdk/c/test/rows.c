@@ -1,0 +1,64 @@
+/* Writes the rows of abi/vectors/rows.json: the record's key says which, "text" writes the value as a string in a row. */
+#include "../wasmill_rows.h"
+
+WM_MANIFEST({"abi": 1, "name": "rows", "version": "1.0.0", "inputs": [{"name": "in", "fields": ["/s"]}],
+             "outputs": [{"name": "out", "rows": 1, "columns": "a: string, t: timestamp(ms) not null"}]});
+
+static void every(void) {
+    wm_row(wm_columns(WM_S("id: int64, small: int8, short: int16, n: int32, ok: boolean, f: float, d: double, day: date, at: timestamp, s: string, b: binary, "
+                           "p: decimal(9,2), q: decimal(18,4), w: decimal(38,10)")));
+    wm_row_int64(-1);
+    wm_row_int8(-128);
+    wm_row_int16(300);
+    wm_row_int32(-2147483647 - 1);
+    wm_row_bool(true);
+    wm_row_float(1.5f);
+    wm_row_double(-0.25);
+    wm_row_int32(19000);
+    wm_row_int64(1700000000123456);
+    wm_row_bytes(WM_S("\xc3\xa9\n"));
+    wm_row_bytes((wm_slice){"\0\xff", 2});
+    wm_row_int32(12345);
+    wm_row_int64(5);
+    wm_row_int128(1);
+}
+
+static void nested(void) {
+    wm_row(wm_columns(WM_S("tags: list<string>, by: map<string, int32>, place: struct<lat: double, names: list<struct<lang: string, text: string>>>")));
+    wm_row_count(3);
+    wm_row_bytes(WM_S("x"));
+    wm_row_null();
+    wm_row_bytes(WM_S(""));
+    wm_row_count(2);
+    uint32_t mark = wm_row_mark();
+    wm_row_bytes(WM_S("a"));
+    wm_row_key(mark);
+    wm_row_int32(1);
+    mark = wm_row_mark();
+    wm_row_bytes(WM_S("b"));
+    wm_row_key(mark);
+    wm_row_null();
+    wm_row_struct();
+    wm_row_double(52.5);
+    wm_row_count(2);
+    wm_row_struct();
+    wm_row_bytes(WM_S("de"));
+    wm_row_bytes(WM_S("Berlin"));
+    wm_row_null();
+}
+
+static int on_record(const wm_record *r) {
+    wm_slice op = wm_key_of(r);
+    wm_begin(r, 0);
+    if (wm_same(op, WM_S("every type"))) every();
+    else if (wm_same(op, WM_S("nested"))) nested();
+    else {
+        wm_row(wm_columns(WM_S("a: string, t: timestamp")));
+        wm_row_text(wm_field(r, 0));
+        wm_row_int64(7);
+    }
+    wm_end();
+    return 0;
+}
+
+WM_TRANSFORM(.record = on_record);
