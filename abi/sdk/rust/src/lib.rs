@@ -12,6 +12,7 @@ mod out;
 mod raw;
 mod record;
 mod reject;
+mod row;
 mod scan;
 pub mod state;
 #[cfg(not(target_arch = "wasm32"))]
@@ -27,6 +28,7 @@ pub use object::{List, Object};
 pub use out::{Draft, Out};
 pub use record::{Batch, Input, Record};
 pub use reject::{BAD_FIELD, Reject, Result, dead_letter, fail};
+pub use row::{Cell, Columns, Row};
 pub use value::{Kind, Value};
 
 /// What the macro [`transform!`] needs; not for use by hand.

@@ -52,6 +52,15 @@ pub(crate) const fn table(manifest: &str, name: &str) -> u16 {
     position(b, member(b, 0, b"tables"), name.as_bytes(), b"name") as u16
 }
 
+/// Where the text of an output's columns begins and ends, without its quotes.
+pub(crate) const fn columns(b: &[u8], output: &[u8]) -> (usize, usize) {
+    let outputs = member(b, 0, b"outputs");
+    let at = element(b, outputs, position(b, outputs, output, b"name") as usize);
+    let text = member(b, at, b"columns");
+    assert!(b[text] == b'"', "the manifest: columns are a text");
+    (text + 1, end(b, text) - 1)
+}
+
 /// A manifest as the array that the custom section holds.
 pub const fn section<const N: usize>(manifest: &str) -> [u8; N] {
     let (b, mut out, mut i) = (manifest.as_bytes(), [0; N], 0);
@@ -126,7 +135,7 @@ const fn member(b: &[u8], at: usize, name: &[u8]) -> usize {
         }
         at = skip(b, end(b, value));
     }
-    panic!("the manifest has no inputs, fields, outputs, tables or name where one was expected")
+    panic!("the manifest has no inputs, fields, outputs, columns, tables or name where one was expected")
 }
 
 /// Where element n of the array at `at` lies.

@@ -172,7 +172,7 @@ impl<'a> Value<'a> {
         scan::Elements::new(if self.kind == Kind::Array { self.raw } else { b"" })
     }
 
-    fn unescape(&self) -> String {
+    pub(crate) fn unescape(&self) -> String {
         scan::unescape(self.raw)
     }
 

@@ -1,0 +1,70 @@
+//! Binary rows, natively: those of the golden vectors, and what strings of the input become.
+
+use wasmill::testing::run;
+use wasmill::{Columns, Field, Out, Port, Record, Row};
+
+const MANIFEST: &str = r#"{"abi": 1, "name": "t", "version": "1", "inputs": [{"name": "in", "fields": ["/s"]}],
+ "outputs": [{"name": "every", "rows": 1, "columns": "id: int64 not null, small: int8, short: int16, n: int32, ok: boolean, f: float, d: double, day: date, at: timestamp(ms), s: string, b: binary, p: decimal(9,2), q: decimal(18,4), w: decimal(38,10)"},
+  {"columns": "tags: list<string>, by: map<string, int32>, place: struct<lat: double, names: list<struct<lang: string not null, text: string>>>", "rows": 1, "name": "nested"},
+  {"name": "nulls", "rows": 1, "columns": "a: int8, b: string"}, {"name": "quoted", "rows": 1, "columns": "\"a b\": string"}]}"#;
+const S: Field = Field::of(MANIFEST, "/s");
+
+fn rows(output: &str, fill: impl Fn(&Record<'_>, &mut Row<'_>), values: &[&str]) -> Vec<String> {
+    let (columns, port) = (Columns::of(MANIFEST, output), Port::of(MANIFEST, output));
+    let write = |r: Record<'_>, out: &mut Out| {
+        let mut row = out.row(&r, columns);
+        fill(&r, &mut row);
+        row.emit(port);
+        Ok(())
+    };
+    let inputs: Vec<_> = values.iter().map(|v| (*v).into()).collect();
+    let out = run(MANIFEST, write, &inputs).expect("a run");
+    out.iter().map(|o| o.value.as_deref().expect("a value").iter().map(|b| format!("{b:02x}")).collect()).collect()
+}
+
+/// The bytes of a golden vector.
+fn vector(doc: &str) -> String {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/rows.json")).expect("the vectors");
+    let at = text.find(&format!("\"doc\": \"{doc}\"")).expect("a vector");
+    text[at..].split("\"hex\": \"").nth(1).expect("hex").split('"').next().expect("hex").into()
+}
+
+#[test]
+fn every_type() {
+    let fill = |_: &Record<'_>, r: &mut Row<'_>| {
+        r.push(-1i64).push(-128i8).push(300i16).push(i32::MIN).push(true).push(1.5f32).push(-0.25f64).push(19000i32);
+        r.push(1_700_000_000_123_456i64).push("é\n").push(&[0u8, 255][..]).push(12345i32).push(Some(5i64)).push(1i128);
+    };
+    assert_eq!(rows("every", fill, &["{}"]), [vector("every type")]);
+}
+
+#[test]
+fn nested() {
+    let fill = |_: &Record<'_>, r: &mut Row<'_>| {
+        r.count(3).push("x").null().push("").count(2).key("a").push(1i32).key("b").push(None::<i32>);
+        r.structure().push(52.5f64).count(2).structure().push("de").push("Berlin").null();
+    };
+    assert_eq!(rows("nested", fill, &["{}"]), [vector("nested")]);
+    let nulls = |_: &Record<'_>, r: &mut Row<'_>| {
+        r.null().push(None::<&str>);
+    };
+    assert_eq!(rows("nulls", nulls, &["{}"]), [vector("nulls")]);
+}
+
+#[test]
+fn strings_of_the_input() {
+    let long = "0123456789".repeat(100_000);
+    let values = [r#"{"s":"x"}"#, r#"{"s":"\u00e9"}"#, r#"{"s":1}"#, "{}", &format!("{{\"s\":\"{long}\"}}")];
+    let fill = |r: &Record<'_>, row: &mut Row<'_>| {
+        row.push(r.get(S));
+    };
+    let got = rows("quoted", fill, &values);
+    let hex: String = long.bytes().map(|b| format!("{b:02x}")).collect();
+    let want = ["010100000078", "0102000000c3a9", "00", "00", &format!("0140420f00{hex}")];
+    for (g, w) in got.iter().zip(want) {
+        // FNV-1a of `"a b": string`
+        assert_eq!(&g[..10], "0193a33942");
+        assert_eq!(&g[10..], w);
+    }
+    assert_eq!(got.len(), want.len());
+}
