@@ -19,7 +19,7 @@ type ModuleFacts struct {
 
 // CheckModules checks what only the modules know: whether the ports that `from` names exist, whether each transform has as
 // many entries in `from` as its module has inputs (a module with one input takes any number), whether what keeps state is a
-// keyed stage, and whether updates go to sinks that take them. The error is an *Errors.
+// keyed stage, and whether updates and binary rows go to sinks that take them. The error is an *Errors.
 func (j *Job) CheckModules(modules map[string]ModuleFacts) error {
 	c := &checker{places: j.places}
 	for i := range j.Transforms {
@@ -43,6 +43,7 @@ func (j *Job) CheckModules(modules map[string]ModuleFacts) error {
 		c.ports(j.Sinks[i].From, path, modules)
 		c.updates(&j.Sinks[i], path, u.origin)
 	}
+	c.rows(j, modules)
 	if err := c.errors(j.File); err != nil {
 		return err
 	}

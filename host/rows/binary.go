@@ -2,7 +2,9 @@ package rows
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/wasmill/wasmill/abi"
@@ -17,6 +19,27 @@ func ParseColumns(text string) ([]Column, error) {
 		return nil, err
 	}
 	return t.Fields, nil
+}
+
+// RowSchema returns the schema of the columns that a manifest gives. They must be written in the form that the SDKs take the
+// hash of, but for `not null` and units.
+func RowSchema(text string) (*Schema, error) {
+	columns, err := ParseColumns(text)
+	if err != nil {
+		return nil, err
+	}
+	s, err := NewSchema(columns)
+	if err != nil {
+		return nil, err
+	}
+	short := text
+	for _, what := range []string{" not null", "(s)", "(ms)", "(us)"} {
+		short = strings.ReplaceAll(short, what, "")
+	}
+	if want := s.ColumnsText(); short != want {
+		return nil, fmt.Errorf("the columns must be written in their shortest form, as %s", cutText(want, 500))
+	}
+	return s, nil
 }
 
 // ColumnsText returns the columns as binary rows are marked with them: the shortest form of each type, without `not null`

@@ -98,6 +98,29 @@ func TestBinaryRowsAreTheSameRows(t *testing.T) {
 	})
 }
 
+func TestRowSchema(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: int64 not null, t: timestamp(ms), l: list<string not null>, m: map<string, decimal(9,2)>": "",
+		"a:int64":                 "shortest form, as a: int64",
+		"a: int64 ":               "shortest form",
+		"a: int64, A: int8":       "differ at most in case",
+		"a: uuid":                 "unknown type",
+		"a: int64>, b: list<int8": "not expected",
+		"":                        "name of a field is missing",
+	} {
+		s, err := rows.RowSchema(text)
+		if want == "" {
+			if err != nil || s.Len() != 4 || !s.Column(0).Type.Required {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestBinaryRowsOfOtherColumns(t *testing.T) {
 	w := abi.NewRowWriter("a: int32")
 	w.Begin()

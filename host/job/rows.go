@@ -1,0 +1,86 @@
+package job
+
+import (
+	"fmt"
+
+	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/rows"
+)
+
+// rows checks where binary rows go: to sinks with the same columns, as nothing else can read them.
+func (c *checker) rows(j *Job, modules map[string]ModuleFacts) {
+	for i := range j.Transforms {
+		t := &j.Transforms[i]
+		path := fmt.Sprintf("spec.transforms[%d]", i)
+		if m := modules[t.Name].Manifest; m != nil {
+			for _, p := range m.Outputs {
+				if p.Rows == 0 {
+					continue
+				}
+				if _, err := rows.RowSchema(p.Columns); err != nil {
+					c.wrongAt(path+".module", CodeModule, fmt.Sprintf("the output %s of the module %s: %v", p.Name, t.Module.Ref, err), "")
+				}
+			}
+		}
+		for k, in := range t.From {
+			if port := portOf(in, modules); port != nil && port.Rows > 0 {
+				c.wrongAt(fmt.Sprintf("%s.from[%d]", path, k), CodeModule, in.Ref()+" gives binary rows, which sinks with columns take, and no transform", "")
+			}
+		}
+	}
+	for i := range j.Sinks {
+		for k, in := range j.Sinks[i].From {
+			if port := portOf(in, modules); port != nil && port.Rows > 0 {
+				c.rowsInto(&j.Sinks[i], fmt.Sprintf("spec.sinks[%d].from[%d]", i, k), in, port)
+			}
+		}
+	}
+}
+
+// rowsInto compares the columns of a port with those of a sink. Those of a table that is not known yet are compared row by
+// row.
+func (c *checker) rowsInto(s *Sink, path string, in Input, port *abi.OutputPort) {
+	if s.TakesTableSchema() {
+		return
+	}
+	given, err := rows.RowSchema(port.Columns)
+	if err != nil {
+		return // said already, where the module is named
+	}
+	columns := s.Columns()
+	if len(columns) == 0 {
+		c.wrongAt(path, CodeModule, in.Ref()+" gives binary rows, and the sink has no columns; files with a schema and tables take them", "")
+		return
+	}
+	for k := range max(len(columns), given.Len()) {
+		switch {
+		case k >= len(columns):
+			c.wrongAt(path, CodeModule, fmt.Sprintf("%s gives the column %q, which the sink does not have: the columns of binary rows are those of the sink, in order", in.Ref(), cut(given.Column(k).Name)), "")
+			return
+		case k >= given.Len():
+			c.wrongAt(path, CodeModule, fmt.Sprintf("%s does not give the column %q: the columns of binary rows are those of the sink, in order", in.Ref(), cut(columns[k].Name)), "")
+			return
+		}
+		a, b := given.Column(k), columns[k]
+		want, err := rows.ParseType(b.Type.String())
+		if a.Name != b.Name || err != nil || !a.Type.SameData(want) {
+			c.wrongAt(path, CodeModule, fmt.Sprintf("%s gives %q %s as column %d, and the sink has %q %s there: the columns of binary rows are those of the sink, in order",
+				in.Ref(), cut(a.Name), cut(a.Type.String()), k+1, cut(b.Name), cut(b.Type.String())), "")
+			return
+		}
+	}
+}
+
+// portOf is the output that an input takes, nil when it is none of a transform with a manifest.
+func portOf(in Input, modules map[string]ModuleFacts) *abi.OutputPort {
+	m := modules[in.Name].Manifest
+	if m == nil {
+		return nil
+	}
+	for k := range m.Outputs {
+		if m.Outputs[k].Name == in.Port || in.Port == "" && k == 0 {
+			return &m.Outputs[k]
+		}
+	}
+	return nil
+}
