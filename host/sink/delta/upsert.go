@@ -88,6 +88,7 @@ type upsert struct {
 	key    []int // the key's columns in the table
 	enc    *parquetfile.Writer
 	keys   *rows.Table // the key's columns alone, read to look for changed keys
+	folder *rows.Table // one row of the partition's columns
 	copied *rows.Table // what is kept of old files
 	index  []uint32    // which rows of it
 	fresh  *rows.Table // new rows
@@ -97,23 +98,38 @@ type upsert struct {
 }
 
 func (u *upsert) open() error {
-	var columns []rows.Column
 	for _, name := range u.t.cfg.Key {
-		c := u.l.table.Index(name)
-		u.key = append(u.key, c)
-		column := u.l.table.Column(c)
-		column.Type.Required = false
-		columns = append(columns, column)
+		u.key = append(u.key, u.l.table.Index(name))
 	}
-	keys, err := rows.NewSchema(columns)
-	if err != nil {
+	var err error
+	if u.keys, err = u.some(u.key); err != nil {
 		return err
+	}
+	if len(u.l.skip) > 0 {
+		if u.folder, err = u.some(u.l.skip); err != nil {
+			return err
+		}
 	}
 	if u.enc, err = u.t.encoder(u.l.table, u.l.skip); err != nil {
 		return err
 	}
-	u.keys, u.copied, u.fresh = rows.NewTable(keys), rows.NewTable(u.l.table), rows.NewTable(u.l.table)
+	u.copied, u.fresh = rows.NewTable(u.l.table), rows.NewTable(u.l.table)
 	return nil
+}
+
+// some returns an empty table of some columns, in which anything may be null.
+func (u *upsert) some(places []int) (*rows.Table, error) {
+	var columns []rows.Column
+	for _, c := range places {
+		column := u.l.table.Column(c)
+		column.Type.Required = false
+		columns = append(columns, column)
+	}
+	schema, err := rows.NewSchema(columns)
+	if err != nil {
+		return nil, err
+	}
+	return rows.NewTable(schema), nil
 }
 
 // openFile opens a file of the table for its rows.
@@ -192,23 +208,20 @@ func (u *upsert) dirOf(a *delta.Add) (string, error) {
 	if len(u.l.partition) == 0 {
 		return "", nil
 	}
-	one := rows.NewTable(u.l.table)
-	values := make([]rows.Value, u.l.table.Len())
-	for i := range values {
-		values[i].Null = true
-	}
+	var values []rows.Value
+	var all []int
 	for i, column := range u.l.partition {
-		c := u.l.skip[i]
-		v, err := delta.PartitionValue(u.l.table.Column(c).Type, a.PartitionValues[column])
+		v, err := delta.PartitionValue(u.l.table.Column(u.l.skip[i]).Type, a.PartitionValues[column])
 		if err != nil {
 			return "", err
 		}
-		values[c] = v
+		values, all = append(values, v), append(all, i)
 	}
-	if err := one.AppendValues(values); err != nil {
+	u.folder.Reset()
+	if err := u.folder.AppendValues(values); err != nil {
 		return "", err
 	}
-	return string(partition.AppendDir(nil, one, u.l.skip, 0)), nil
+	return string(partition.AppendDir(nil, u.folder, all, 0)), nil
 }
 
 // write goes through the partitions, the old rows of each first.

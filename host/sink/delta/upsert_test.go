@@ -19,7 +19,7 @@ import (
 
 // TestUpsertsAgainstAMap: any updates and deletions, in any batches, files and partitions, leave what a map leaves.
 func TestUpsertsAgainstAMap(t *testing.T) {
-	schema := schemaOf(t, "id", "int64", "name", "string", "place", "string", "n", "int32", "tags", "list<string>")
+	schema := schemaOf(t, "id", "int64 not null", "name", "string", "place", "string", "n", "int32 not null", "tags", "list<string>")
 	keys := [][]string{{"name"}, {"id", "name"}, {"place", "id"}, {"id"}}
 	rapid.Check(t, func(rt *rapid.T) {
 		disk, c := faulty.New(), &clock{start}
