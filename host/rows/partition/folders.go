@@ -49,7 +49,7 @@ func Columns(schema *rows.Schema, names []string) ([]int, error) {
 // namesFolders reports whether equal values of a kind have one text, and a text that people read.
 func namesFolders(k rows.Kind) bool {
 	switch k {
-	case rows.String, rows.Boolean, rows.Int32, rows.Int64, rows.Decimal, rows.Timestamp, rows.Date:
+	case rows.String, rows.Boolean, rows.Int8, rows.Int16, rows.Int32, rows.Int64, rows.Decimal, rows.Timestamp, rows.Date:
 		return true
 	}
 	return false

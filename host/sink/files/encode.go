@@ -87,6 +87,7 @@ type textEncoder struct {
 	zstd    *zstd.Encoder
 	out     io.Writer
 	line    []byte
+	nested  []byte // the JSON of a list, map or struct
 }
 
 func (e *textEncoder) open() error {
@@ -188,8 +189,13 @@ func (e *textEncoder) appendCSV(dst []byte, t *rows.Table, row int) []byte {
 		if v.Valid[row] == 0 {
 			continue
 		}
-		if v.Type.Kind == rows.String {
+		switch {
+		case v.Type.Kind == rows.String:
 			dst = e.appendQuoted(dst, len(dst), v.Bytes(row))
+			continue
+		case v.Type.Kind.Nested():
+			e.nested = v.AppendText(e.nested[:0], row)
+			dst = e.appendQuoted(dst, len(dst), e.nested)
 			continue
 		}
 		dst = v.AppendText(dst, row)

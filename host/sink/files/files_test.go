@@ -132,6 +132,26 @@ func TestTextFormats(t *testing.T) {
 	}
 }
 
+// TestNestedTextFormats: lists, maps and structs are JSON, in csv as one text.
+func TestNestedTextFormats(t *testing.T) {
+	const row = `{"l":["a,b",null],"m":{"1":true},"s":{"x":"\"q\"","y":[]},"n":-1}`
+	schema := schemaOf(t, "l", "list<string>", "m", "map<int32, boolean>", "s", "struct<x: string, y: list<int8>>", "n", "int8")
+	for format, want := range map[files.Format]string{
+		files.CSV:   "l,m,s,n\n\"[\"\"a,b\"\",null]\",\"{\"\"1\"\":true}\",\"{\"\"x\"\":\"\"\\\"\"q\\\"\"\"\",\"\"y\"\":[]}\",-1\n,,,\n[],{},\"{\"\"x\"\":null,\"\"y\"\":null}\",\n",
+		files.JSONL: row + "\n" + `{"l":null,"m":null,"s":null,"n":null}` + "\n" + `{"l":[],"m":{},"s":{"x":null,"y":null},"n":null}` + "\n",
+	} {
+		disk := faulty.New().Process()
+		target := newTarget(t, files.Config{Dir: "/out", Files: disk, Format: format, Schema: schema})
+		open(t, target, 0)
+		publish(t, target, 0, row, `{}`, `{"l":[],"m":{},"s":{}}`)
+		entries := sparkEntries(t, disk, "/out")
+		data, err := durable.ReadFile(disk, strings.TrimPrefix(entries[0].Path, "file://"), 1<<20)
+		if err != nil || string(data) != want {
+			t.Errorf("%s: %v, got\n%s\nwant\n%s", format, err, data, want)
+		}
+	}
+}
+
 // TestFsyncs pins what a small batch costs: one sync to stage it, and three to publish it.
 func TestFsyncs(t *testing.T) {
 	disk := durable.Count(faulty.New().Process())
