@@ -123,14 +123,15 @@ func encodeCheckpoint(actions []Action) ([]byte, error) {
 		&out, parquet.SchemaOf(checkpointRow{}), parquet.DataPageVersion(1), parquet.Compression(&parquet.Snappy),
 		parquet.DefaultEncodingFor(parquet.ByteArray, &parquet.Plain), parquet.CreatedBy("wasmill", "delta", "1"),
 	)
-	rows := make([]parquet.Row, 0, min(len(actions), 1024))
+	rows := make([]parquet.Row, min(len(actions), 1024)) // used again and again: the writer copies what it takes
+	n := 0
 	for i := range actions {
-		rows = append(rows, appendRow(nil, &actions[i]))
-		if len(rows) == cap(rows) || i == len(actions)-1 {
-			if _, err := w.WriteRows(rows); err != nil && !errors.Is(err, io.EOF) {
+		rows[n] = appendRow(rows[n][:0], &actions[i])
+		if n++; n == len(rows) || i == len(actions)-1 {
+			if _, err := w.WriteRows(rows[:n]); err != nil && !errors.Is(err, io.EOF) {
 				return nil, fmt.Errorf("encode actions: %w", err)
 			}
-			rows = rows[:0]
+			n = 0
 		}
 		if (i+1)%groupRows == 0 {
 			if err := w.Flush(); err != nil {
@@ -259,7 +260,7 @@ func pointers(m map[string]string) map[string]*string {
 	return out
 }
 
-// absent is the definition level below which everything in a group that is null lies.
+// group appends the columns of a group that is there or null.
 func (s *shredder) group(there bool, fields func()) {
 	before := s.def
 	switch {
@@ -293,7 +294,7 @@ func (s *shredder) small(p *int32) { s.value(p != nil, parquet.Int32Value(*or(p)
 
 func (s *shredder) boolean(p *bool) { s.value(p != nil, parquet.BooleanValue(*or(p))) }
 
-// repeated appends the levels of a list or map that is null or empty.
+// empty appends the levels of a list or map that is null or empty.
 func (s *shredder) empty(there bool) {
 	def := s.def
 	switch {
