@@ -217,7 +217,7 @@ func (c *CommitInfo) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		"engineInfo": &c.EngineInfo, "txnId": &c.TxnID,
 	} {
 		if v, ok := m[name]; ok && json.Unmarshal(v, into) != nil {
-			clear1(into)
+			forget(into)
 		}
 	}
 	c.OperationParameters = texts(m["operationParameters"])
@@ -226,8 +226,8 @@ func (c *CommitInfo) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// clear1 takes back what a failed unmarshal may have left.
-func clear1(into any) {
+// forget takes back what a failed unmarshal may have left.
+func forget(into any) {
 	switch p := into.(type) {
 	case *int64:
 		*p = 0

@@ -167,7 +167,7 @@ func (l *Log) loadListed(ctx context.Context, found *listing, version int64) (*s
 		}
 		s, err := l.readCheckpoint(ctx, c, hint)
 		if err == nil {
-			return l.readOn(ctx, s, version)
+			return l.readListed(ctx, s, version)
 		}
 		if ctx.Err() != nil || errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -177,7 +177,16 @@ func (l *Log) loadListed(ctx context.Context, found *listing, version int64) (*s
 	if v, gap := found.missing(0, version); gap {
 		return nil, l.gap(found, v, version, lies)
 	}
-	return l.readOn(ctx, &state{version: -1}, version)
+	return l.readListed(ctx, &state{version: -1}, version)
+}
+
+// readListed applies entries up to a version that has been listed.
+func (l *Log) readListed(ctx context.Context, s *state, version int64) (*state, error) {
+	s, err := l.readOn(ctx, s, version)
+	if err == nil && s.version < version {
+		return nil, damaged(l.place(entryName(s.version+1)), "%w: the entry was listed and is gone", ErrNoVersion)
+	}
+	return s, err
 }
 
 // gap says why a version cannot be made.

@@ -163,7 +163,7 @@ func (l *Log) tail(ctx context.Context, missing int64) (*Entry, error) {
 	}
 	e, err := l.Entry(ctx, missing)
 	if errors.Is(err, ErrNoVersion) {
-		return nil, damaged(l.place(entryName(missing)), "the entry is missing, and the one after it is there")
+		return nil, damaged(l.place(entryName(missing)), "%w: the entry is missing, and the one after it is there", ErrNoVersion)
 	}
 	return e, err
 }

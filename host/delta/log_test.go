@@ -269,3 +269,21 @@ func TestOtherFilesDoNotMatter(t *testing.T) {
 		t.Errorf("version %d with %d files", s.Version, s.NumFiles())
 	}
 }
+
+// Another engine cleans the log between the list and the reading: what is left is read anew.
+func TestLogIsCleanedMeanwhile(t *testing.T) {
+	_, dir := golden(t, "d-delta")
+	want := delta.CheckpointActions(snapshot(t, delta.OpenLog(durable.OS(), dir, clock)))
+	cleaned := false
+	files := durable.Tap(durable.OS(), func(op, _ string) error {
+		if op != "list:after" || cleaned {
+			return nil
+		}
+		cleaned = true
+		return errors.Join(os.Remove(filepath.Join(dir, checkpointFile(10))), os.Remove(filepath.Join(dir, entryFile(0))))
+	})
+	got := snapshot(t, delta.OpenLog(files, dir, clock))
+	if diff := cmp.Diff(want, delta.CheckpointActions(got)); diff != "" || !cleaned {
+		t.Error(diff)
+	}
+}
