@@ -146,3 +146,12 @@ func BenchmarkSmallBatch(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkStatement runs a statement of a user for each row.
+func BenchmarkStatement(b *testing.B) {
+	for _, kind := range kinds {
+		b.Run(kind, func(b *testing.B) {
+			benchTarget(b, kind, sql.Sink{Statement: "insert into out (id, carrier, at, price) values (:id, :carrier, :at, :price)"})
+		})
+	}
+}

@@ -16,21 +16,23 @@ func (c *Conn) Write(ctx context.Context, bound sql.Binding, ch *sql.Changes) er
 	if !ok {
 		return errors.New("a binding of another driver")
 	}
+	ctx, cancel := c.bounded(ctx) // one limit for all: each costs more than a small statement
+	defer cancel()
 	w := &writer{rows: &ch.Gone}
 	for i := range ch.Gone.Refs {
-		if err := w.run(ctx, c, b.remove, b.keys, i, 1); err != nil {
+		if err := w.run(ctx, b.remove, b.keys, i, 1); err != nil {
 			return &sql.RowError{Gone: true, Row: i, Err: err}
 		}
 	}
 	w.rows = &ch.Put
 	at := 0
 	for ; b.many != nil && at+b.chunk <= ch.Put.Len(); at += b.chunk {
-		if err := w.run(ctx, c, b.many, b.fields, at, b.chunk); err != nil {
+		if err := w.run(ctx, b.many, b.fields, at, b.chunk); err != nil {
 			return err // it does not say which row
 		}
 	}
 	for ; at < ch.Put.Len(); at++ {
-		if err := w.run(ctx, c, b.one, b.fields, at, 1); err != nil {
+		if err := w.run(ctx, b.one, b.fields, at, 1); err != nil {
 			return &sql.RowError{Row: at, Err: err}
 		}
 	}
@@ -45,7 +47,7 @@ type writer struct {
 }
 
 // run runs a statement with the values of n rows.
-func (w *writer) run(ctx context.Context, c *Conn, s driver.Stmt, fields []field, from, n int) error {
+func (w *writer) run(ctx context.Context, s driver.Stmt, fields []field, from, n int) error {
 	w.values = w.values[:0]
 	for _, ref := range w.rows.Refs[from : from+n] {
 		t := w.rows.Tables[ref.Table]
@@ -57,8 +59,6 @@ func (w *writer) run(ctx context.Context, c *Conn, s driver.Stmt, fields []field
 	if !ok {
 		return fmt.Errorf("the driver of SQLite has a statement of type %T", s)
 	}
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
 	_, err := e.ExecContext(ctx, w.values)
 	return err
 }
