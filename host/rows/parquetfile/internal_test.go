@@ -99,3 +99,37 @@ func TestWhichColumnsGetADictionary(t *testing.T) {
 		}
 	}
 }
+
+// TestHybrid reads runs and packed groups, as the format's Encodings.md shows them.
+func TestHybrid(t *testing.T) {
+	read := func(src []byte, most, n int) (out []int) {
+		h := newHybrid(src, most)
+		for range n {
+			x, ok := h.next()
+			if !ok {
+				break
+			}
+			out = append(out, x)
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		src     []byte
+		most, n int
+		want    []int
+	}{
+		"a run of true":     {[]byte{20, 1}, 1, 20, slices.Repeat([]int{1}, 10)},
+		"runs":              {[]byte{4, 1, 6, 0, 2, 1}, 1, 6, []int{1, 1, 0, 0, 0, 1}},
+		"packed":            {[]byte{3, 0x88, 0xC6, 0xFA}, 7, 8, []int{0, 1, 2, 3, 4, 5, 6, 7}},
+		"packed, then runs": {[]byte{3, 0b10110001, 4, 1}, 1, 10, []int{1, 0, 0, 0, 1, 1, 0, 1, 1, 1}},
+		"no levels":         {nil, 0, 3, []int{0, 0, 0}},
+		"nothing":           {nil, 1, 3, nil},
+		"cut":               {[]byte{20}, 1, 3, nil},
+		"cut varint":        {[]byte{0x80}, 1, 3, nil},
+		"two bytes":         {[]byte{4, 0x2c, 1}, 300, 3, []int{300, 300}},
+	} {
+		if got := read(c.src, c.most, c.n); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -61,7 +61,7 @@ func (r *Reader) match(t rows.Type, e *element) (*source, error) {
 		if !e.isLeaf() {
 			return nil, notA(t, e)
 		}
-		s.leaf = r.stream(e.first)
+		s.leaf = r.stream(e)
 		s.leaves = []*stream{s.leaf}
 		s.set, err = setterOf(t, e)
 	}
@@ -73,7 +73,7 @@ func (r *Reader) match(t rows.Type, e *element) (*source, error) {
 	}
 	if len(s.leaves) == 0 {
 		s.filler = true
-		s.leaves = []*stream{r.stream(e.first)}
+		s.leaves = []*stream{r.stream(e)}
 	}
 	s.lead = s.leaves[0]
 	return s, nil
@@ -124,18 +124,22 @@ var (
 
 // stream is the values of a leaf in a row group.
 type stream struct {
-	column int
-	pages  parquet.Pages
-	page   parquet.Page
-	values parquet.ValueReader
-	buf    []parquet.Value
-	at, n  int
-	err    error
+	element *element
+	pages   parquet.Pages
+	page    parquet.Page
+	values  parquet.ValueReader
+	bools   *boolReader // instead of pages
+	buf     []parquet.Value
+	at, n   int
+	err     error
 }
 
-// stream returns a new stream of a leaf.
-func (r *Reader) stream(column int) *stream {
-	s := &stream{column: column, buf: make([]parquet.Value, valuesAtATime)}
+// stream returns a new stream of an element, the first leaf of it when it is none itself.
+func (r *Reader) stream(e *element) *stream {
+	for !e.isLeaf() {
+		e = e.children[0]
+	}
+	s := &stream{element: e, buf: make([]parquet.Value, valuesAtATime)}
 	r.streams = append(r.streams, s)
 	return s
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
@@ -30,6 +28,8 @@ type ReadOptions struct {
 
 // Reader reads a file's rows, in order. It is not safe for concurrent use.
 type Reader struct {
+	in      io.ReaderAt
+	size    int64
 	file    *parquet.File
 	sources []*source
 	streams []*stream
@@ -49,7 +49,7 @@ func OpenReader(in io.ReaderAt, size int64, schema *rows.Schema, opts ReadOption
 	if err != nil {
 		return nil, err
 	}
-	r = &Reader{file: file}
+	r = &Reader{in: in, size: size, file: file}
 	meta := file.Metadata()
 	for i := range meta.RowGroups {
 		if meta.RowGroups[i].NumRows < 0 {
@@ -117,39 +117,23 @@ func (r *Reader) plan(root *element, schema *rows.Schema, opts ReadOptions) erro
 		}
 		r.sources = append(r.sources, s)
 	}
-	if err := r.checkBooleans(); err != nil {
-		return err
-	}
 	if len(r.streams) == 0 {
-		r.pulse = &source{lead: r.stream(0)}
+		r.pulse = &source{lead: r.stream(root)}
 	}
-	return nil
+	return r.checkChunks()
 }
 
-// checkBooleans refuses booleans in runs: the library takes a run of true for one true in eight values.
-func (r *Reader) checkBooleans() error {
+// checkChunks demands that each row group has the columns that are read.
+func (r *Reader) checkChunks() error {
 	meta := r.file.Metadata()
 	for _, s := range r.streams {
 		for g := range meta.RowGroups {
-			if s.column >= len(meta.RowGroups[g].Columns) {
+			if s.element.first >= len(meta.RowGroups[g].Columns) {
 				return fmt.Errorf("row group %d has %d columns, fewer than the schema", g, len(meta.RowGroups[g].Columns))
-			}
-			if m := &meta.RowGroups[g].Columns[s.column].MetaData; m.Type == format.Boolean && inRuns(m) {
-				return fmt.Errorf("column %s holds booleans in runs, RLE as data pages of version 2 have them, which cannot be read", strings.Join(m.PathInSchema, "."))
 			}
 		}
 	}
 	return nil
-}
-
-// inRuns reports whether data pages of a chunk have the encoding RLE, which is also that of levels.
-func inRuns(m *format.ColumnMetaData) bool {
-	for _, st := range m.EncodingStats {
-		if st.PageType != format.DictionaryPage && st.Encoding == format.RLE {
-			return true
-		}
-	}
-	return len(m.EncodingStats) == 0 && !slices.Contains(m.Encoding, format.Plain)
 }
 
 // NumRows returns the number of rows by the footer.
@@ -176,7 +160,9 @@ func (r *Reader) Read(t *rows.Table, most int) (n int, err error) {
 		if r.group == len(r.file.RowGroups()) {
 			return 0, io.EOF
 		}
-		r.openGroup()
+		if err := r.openGroup(); err != nil {
+			return 0, err
+		}
 	}
 	n = int(min(int64(most), r.left))
 	err = t.Extend(n, func(column int, v *rows.Vector, from int) error { return r.sources[column].fill(v, from, n) })
@@ -197,14 +183,24 @@ func (r *Reader) Close() (err error) {
 	return r.closeGroup(false)
 }
 
-func (r *Reader) openGroup() {
+func (r *Reader) openGroup() error {
 	g := r.file.RowGroups()[r.group]
+	meta := &r.file.Metadata().RowGroups[r.group]
 	r.group++
 	r.left = g.NumRows()
 	chunks := g.ColumnChunks()
 	for _, s := range r.streams {
-		s.pages = chunks[s.column].Pages()
+		m := &meta.Columns[s.element.first].MetaData
+		if m.Type != format.Boolean || !inRuns(m) {
+			s.pages = chunks[s.element.first].Pages()
+			continue
+		}
+		var err error
+		if s.bools, err = newBoolReader(r.in, r.size, m, s.element); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // closeGroup ends a row group. With whole it must have been read to its end.
@@ -239,6 +235,11 @@ func recovered(operation string, err *error) {
 // more reads the next values of a stream. At the end there are none.
 func (s *stream) more() error {
 	s.at, s.n = 0, 0
+	if s.bools != nil {
+		var err error
+		s.n, err = s.bools.read(s.buf)
+		return err
+	}
 	for {
 		if s.values == nil {
 			page, err := s.pages.ReadPage()
@@ -273,7 +274,7 @@ func (s *stream) release() {
 
 func (s *stream) close() error {
 	s.release()
-	s.at, s.n = 0, 0
+	s.at, s.n, s.bools = 0, 0, nil
 	if s.pages == nil {
 		return nil
 	}

@@ -274,16 +274,25 @@ func TestErrorsEndAReader(t *testing.T) {
 	}
 }
 
-// TestRunsOfBooleansAreRefused: the library would read them wrongly.
-func TestRunsOfBooleansAreRefused(t *testing.T) {
-	s := schemaOf(t, "b", "boolean")
-	node := parquet.Encoded(parquet.Leaf(parquet.BooleanType), &parquet.RLE)
-	file := foreign(t, parquet.Group{"b": parquet.Optional(node)}, parquet.Row{parquet.BooleanValue(true).Level(0, 1, 0)})
-	if _, err := tryRead(file, s); err == nil || !strings.Contains(err.Error(), "booleans in runs") {
-		t.Errorf("%v", err)
-	}
-	m := metadata(t, file)
-	if e := m.RowGroups[0].Columns[0].MetaData.Encoding; len(e) == 0 || e[len(e)-1] != format.RLE {
+// TestRunsOfBooleans: a run of true is true for all its values, in flat columns and lists, whatever the library makes of it.
+func TestRunsOfBooleans(t *testing.T) {
+	s := schemaOf(t, "b", "boolean", "l", "list<boolean>")
+	bools := func() parquet.Node { return parquet.Encoded(parquet.Leaf(parquet.BooleanType), &parquet.RLE) }
+	// The library's own encoder packs all values; a file of pyarrow has the runs.
+	file := foreign(t, parquet.Group{"b": parquet.Optional(bools()), "l": parquet.Group{"x": parquet.Repeated(bools())}},
+		parquet.Row{parquet.BooleanValue(true).Level(0, 1, 0), parquet.BooleanValue(false).Level(0, 1, 1), parquet.BooleanValue(true).Level(1, 1, 1)},
+		parquet.Row{parquet.Value{}.Level(0, 0, 0), parquet.Value{}.Level(0, 0, 1)},
+		parquet.Row{parquet.BooleanValue(true).Level(0, 1, 0), parquet.BooleanValue(true).Level(0, 1, 1)})
+	if e := metadata(t, file).RowGroups[0].Columns[0].MetaData.Encoding; len(e) == 0 || e[len(e)-1] != format.RLE {
 		t.Errorf("the file has encodings %v", e)
+	}
+	got, err := tryRead(file, s)
+	if err != nil || got.Len() != 3 {
+		t.Fatal(got.Len(), err)
+	}
+	for i, want := range []string{`{"b":true,"l":[false,true]}`, `{"b":null,"l":[]}`, `{"b":true,"l":[true]}`} {
+		if g := string(rowstest.JSON(got, i)); g != want {
+			t.Errorf("row %d: %s, want %s", i, g, want)
+		}
 	}
 }
