@@ -3,7 +3,6 @@ package sql
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/wasmill/wasmill/host/fault"
 )
@@ -42,9 +41,9 @@ type Problem struct {
 	Data bool
 	// Broken: the connection cannot be used any more.
 	Broken bool
-	// Constraint, Column and Detail are what the database names, where it does.
-	Constraint, Column, Detail string
-	WayOut                     string
+	// Column and Detail are what the database says of a row, where it does.
+	Column, Detail string
+	WayOut         string
 }
 
 // WayOutRow is the way out of rows that are refused.
@@ -69,7 +68,7 @@ type RowError struct {
 	Err  error
 }
 
-func (e *RowError) Error() string { return fmt.Sprintf("row %d: %v", e.Row, e.Err) }
+func (e *RowError) Error() string { return e.Err.Error() }
 
 // Unwrap returns what the database says.
 func (e *RowError) Unwrap() error { return e.Err }

@@ -20,7 +20,7 @@ func (d *Database) Explain(err error) sql.Problem {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		p := explain(pg)
-		p.Constraint, p.Column, p.Detail = pg.ConstraintName, pg.ColumnName, detail(pg)
+		p.Column, p.Detail = pg.ColumnName, detail(pg)
 		p.Broken = pg.Severity == "FATAL" || pg.Severity == "PANIC" || class(pg) == "57"
 		return p
 	}

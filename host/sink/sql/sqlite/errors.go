@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -55,11 +56,13 @@ func (d *Database) Explain(err error) sql.Problem {
 	}
 	p := explain(primary(err), err.Error(), d.path)
 	if p.Data {
-		p.Detail = strings.TrimPrefix(err.Error(), "constraint failed: ")
-		p.Constraint = p.Detail
+		p.Detail = detail.ReplaceAllString(err.Error(), "$1")
 	}
 	return p
 }
+
+// detail is what SQLite says of a constraint, without the words for the code and the code.
+var detail = regexp.MustCompile(`^(?:constraint failed: )?(.*?)(?: \(\d+\))?$`)
 
 func explain(code int, text, path string) sql.Problem {
 	switch code {
