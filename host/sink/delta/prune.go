@@ -19,6 +19,7 @@ type finder struct {
 	partition []int // of the key's columns, those that are partition columns
 	others    []int
 	groups    map[string]*bounds // by the values of the partition's columns, as bytes
+	known     spans
 }
 
 // bounds are the keys of one partition.
@@ -27,8 +28,8 @@ type bounds struct {
 	sorted    []rows.Value // of the first column that is not of the partition
 }
 
-func newFinder(c *changes, schema *rows.Schema, partition []string) *finder {
-	f := &finder{groups: map[string]*bounds{}}
+func newFinder(c *changes, schema *rows.Schema, partition []string, known spans) *finder {
+	f := &finder{groups: map[string]*bounds{}, known: known}
 	for i, col := range c.columns {
 		column := schema.Column(col)
 		f.types, f.names = append(f.types, column.Type), append(f.names, column.Name)
@@ -88,24 +89,42 @@ func compare(t rows.Type, a, b rows.Value) int {
 	return cmp.Compare(a.Int, b.Int)
 }
 
-// may reports whether a file may hold a row of one of the keys.
-func (f *finder) may(a *delta.Add) bool {
-	var key []byte
-	for _, i := range f.partition {
-		v, err := delta.PartitionValue(f.types[i], a.PartitionValues[f.names[i]])
-		if err != nil {
-			return true
-		}
-		if v.Null {
-			return false // no key has a null
-		}
-		key = appendValue(key, f.types[i], v)
+// span is what a file says of its rows' keys. It is kept from batch to batch, as reading it is most of the work.
+type span struct {
+	partition string // the values of the partition, as bytes
+	none      bool   // the partition has a null, which no key has
+	unsure    bool   // nothing is known
+	low, high []spanEnd
+}
+
+// spanEnd is the least or greatest value of a key's column.
+type spanEnd struct {
+	value rows.Value
+	known bool
+}
+
+// spans are those of a table's files.
+type spans map[*delta.Add]*span
+
+// keepSpans is how many files beyond twice the table's spans are kept of.
+const keepSpans = 1000
+
+// trim forgets all when most are of files that are gone.
+func (s spans) trim(files int) {
+	if len(s) > 2*files+keepSpans {
+		clear(s)
 	}
-	g := f.groups[string(key)]
-	if g == nil {
-		return false
+}
+
+func (f *finder) spanOf(a *delta.Add) *span {
+	if s := f.known[a]; s != nil {
+		return s
 	}
-	return g.overlap(f, a.Stats)
+	s := f.readSpan(a)
+	if f.known != nil {
+		f.known[a] = s
+	}
+	return s
 }
 
 // fileStats is what the statistics of a file say. Numbers stay as they are written.
@@ -114,26 +133,57 @@ type fileStats struct {
 	Max map[string]json.RawMessage `json:"maxValues"`
 }
 
-func (g *bounds) overlap(f *finder, stats string) bool {
-	var s fileStats
-	if stats == "" || json.Unmarshal([]byte(stats), &s) != nil {
-		return true
-	}
-	for n, i := range f.others {
-		low, haveLow := bound(f.types[i], s.Min[f.names[i]])
-		high, haveHigh := bound(f.types[i], s.Max[f.names[i]])
-		if haveHigh && f.types[i].Kind == rows.Timestamp {
-			high.Int += 999 // bounds are cut to milliseconds
+func (f *finder) readSpan(a *delta.Add) *span {
+	s := &span{low: make([]spanEnd, len(f.types)), high: make([]spanEnd, len(f.types))}
+	var key []byte
+	for _, i := range f.partition {
+		v, err := delta.PartitionValue(f.types[i], a.PartitionValues[f.names[i]])
+		if err != nil {
+			s.unsure = true
+			return s
 		}
-		typ := f.types[i]
-		if haveHigh && compare(typ, g.low[i], high) > 0 || haveLow && compare(typ, g.high[i], low) < 0 {
+		if v.Null {
+			s.none = true
+			return s
+		}
+		key = appendValue(key, f.types[i], v)
+	}
+	s.partition = string(key)
+	var stats fileStats
+	if a.Stats == "" || json.Unmarshal([]byte(a.Stats), &stats) != nil {
+		return s
+	}
+	for _, i := range f.others {
+		s.low[i].value, s.low[i].known = bound(f.types[i], stats.Min[f.names[i]])
+		s.high[i].value, s.high[i].known = bound(f.types[i], stats.Max[f.names[i]])
+		if f.types[i].Kind == rows.Timestamp {
+			s.high[i].value.Int += 999 // bounds are cut to milliseconds
+		}
+	}
+	return s
+}
+
+// may reports whether a file may hold a row of one of the keys.
+func (f *finder) may(a *delta.Add) bool {
+	s := f.spanOf(a)
+	if s.unsure || s.none {
+		return s.unsure
+	}
+	g := f.groups[s.partition]
+	return g != nil && g.overlap(f, s)
+}
+
+func (g *bounds) overlap(f *finder, s *span) bool {
+	for n, i := range f.others {
+		typ, low, high := f.types[i], s.low[i], s.high[i]
+		if high.known && compare(typ, g.low[i], high.value) > 0 || low.known && compare(typ, g.high[i], low.value) < 0 {
 			return false
 		}
-		if n > 0 || !haveLow || !haveHigh {
+		if n > 0 || !low.known || !high.known {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(g.sorted, low, func(a, b rows.Value) int { return compare(typ, a, b) })
-		if at == len(g.sorted) || compare(typ, g.sorted[at], high) > 0 {
+		at, _ := slices.BinarySearchFunc(g.sorted, low.value, func(a, b rows.Value) int { return compare(typ, a, b) })
+		if at == len(g.sorted) || compare(typ, g.sorted[at], high.value) > 0 {
 			return false
 		}
 	}

@@ -43,6 +43,7 @@ type Target struct {
 	known  map[string]bool               // folders whose names are durable
 	fresh  map[string]checkpoint.BatchID // files that this process has written and not published
 	reads  reads                         // what the last upsert has read
+	spans  spans                         // of the table's files, for upserts
 	fitted fitted                        // the last layout
 	enc    map[string]*parquetfile.Writer
 	buf    *bufio.Writer // of the file being written
@@ -99,7 +100,7 @@ func (t *Target) Open(ctx context.Context, o sink.Owner) (sink.Published, error)
 	}
 	t.query, t.tag, t.marks = o.Query, o.Query[:8], marksOf(o.Query, t.cfg.Sink)
 	t.known, t.fresh = map[string]bool{}, map[string]checkpoint.BatchID{}
-	t.reads, t.fitted, t.enc, t.sweeps = reads{}, fitted{}, map[string]*parquetfile.Writer{}, sweeper{}
+	t.reads, t.spans, t.fitted, t.enc, t.sweeps = reads{}, spans{}, fitted{}, map[string]*parquetfile.Writer{}, sweeper{}
 	t.base, t.table, t.last, t.stamp = nil, "", none, stamp{}
 	if err := t.settle(); err != nil {
 		return none, t.wrap("open the table", err)

@@ -49,13 +49,14 @@ func (t *Target) stageUpsert(w *partWriter, st *staged, l *layout, lanes []sink.
 	if st.TableSchema = l.schemaString(t.base); t.base == nil {
 		st.TableSchema = t.schema
 	}
-	u := &upsert{t: t, w: w, l: l, c: c, find: newFinder(c, t.cfg.Schema, l.partition)}
+	u := &upsert{t: t, w: w, l: l, c: c, find: newFinder(c, t.cfg.Schema, l.partition, t.spans)}
 	t.reads = reads{attempt: st.Attempt, find: u.find}
 	if err := u.open(); err != nil {
 		return err
 	}
 	byDir := map[string][]touched{}
 	if t.base != nil {
+		t.spans.trim(t.base.NumFiles())
 		for a := range t.base.Files() {
 			if !u.find.may(a) {
 				continue
