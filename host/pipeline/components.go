@@ -131,6 +131,12 @@ func (p *Program) targets(j *job.Job) (map[string]sink.Target, error) {
 			}
 			continue
 		}
+		if s.SQL != nil {
+			if err := p.sqlTarget(j, s.SQL, out); err != nil {
+				return nil, fmt.Errorf("sink %s: %w", s.Name, err)
+			}
+			continue
+		}
 		t, err := p.target(s)
 		if err != nil {
 			return nil, fmt.Errorf("sink %s: %w", s.Name, err)
@@ -154,6 +160,8 @@ func (p *Program) target(s *job.Sink) (sink.Target, error) {
 			MaxPartRows: s.Files.MaxPartRows, MaxPartBytes: s.Files.MaxPartSize, Retention: s.Files.Retention,
 			CreatedBy: "wasmill version " + p.env.Version, Files: p.env.Files, Clock: p.env.Clock.Now,
 		})
+	case s.Delta != nil:
+		return p.deltaTarget(s)
 	case s.Stdout != nil:
 		return stdout.New(stdout.Config{Sink: s.Name, Out: p.env.Stdout, Mode: stdout.Mode(s.Mode)})
 	}

@@ -16,6 +16,8 @@ func CheckConnection(name, kind string, settings []byte) error {
 		_, err = kafkaconn.Parse(name, settings)
 	case "schemaRegistry":
 		_, err = registry.Parse(name, settings)
+	case "postgres", "sqlite":
+		_, err = databaseOf(name, kind, "", settings)
 	}
 	return err
 }

@@ -66,6 +66,7 @@ type Program struct {
 	revived   []*loaded          // of earlier revisions
 	verifying map[string]*loaded // on the other engine, by transform
 	stock     stockModules
+	tables    tables
 }
 
 // host is who runs batches.
@@ -76,7 +77,7 @@ func (e *Env) host() checkpoint.Host {
 // Load compiles and starts the job's modules.
 func Load(ctx context.Context, j *job.Job, env Env) (*Program, error) {
 	p := &Program{Job: j, env: env, loaded: map[string]*loaded{}}
-	if err := p.readLocked(ctx); err != nil {
+	if err := errors.Join(p.readLocked(ctx), p.readTables(ctx)); err != nil {
 		return nil, err
 	}
 	for i := range j.Transforms {
@@ -333,7 +334,7 @@ func (pl *Pipeline) keep(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := pl.lock(ctx); err != nil {
+	if err := errors.Join(pl.lock(ctx), pl.lockTables(ctx)); err != nil {
 		return err
 	}
 	return pl.log.PutRevision(ctx, pl.program.Revision, pl.program.Canonical)
