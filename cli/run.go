@@ -157,9 +157,7 @@ func (e *Env) run(c *ucli.Context) (err error) {
 		defer func() { err = errors.Join(err, other.Close(context.WithoutCancel(ctx))) }()
 		penv.Other, penv.VerifyShare = other, share
 	}
-	if tap := failpoints(e, penv.Events, &penv.State); tap != nil {
-		penv.Files = tap(penv.Files)
-	}
+	failpoints(e, &penv)
 	program, err := pipeline.Load(ctx, j, penv)
 	if err != nil {
 		return err

@@ -53,6 +53,8 @@ type Env struct {
 	State statestore.Events
 	// Backend is what keeps applied state; nil is Badger.
 	Backend statestore.Opener
+	// TuneState changes the sizes that the state store is opened with, for tests; nil leaves them.
+	TuneState func(*statestore.Config)
 }
 
 // Program is a job whose modules are compiled and started: all that can be known of it without its checkpoint.

@@ -48,9 +48,13 @@ func (e *Env) openStore(ctx context.Context, dir, query string) (*statestore.Sto
 	if backend == nil {
 		backend = badger.Open
 	}
-	s, err := statestore.Open(ctx, statestore.Config{
+	cfg := statestore.Config{
 		Files: e.Files, Dir: stateDir(dir), Query: query, Backend: backend, Events: events, Now: e.Clock.Now,
-	})
+	}
+	if e.TuneState != nil {
+		e.TuneState(&cfg)
+	}
+	s, err := statestore.Open(ctx, cfg)
 	return s, stateFault(err)
 }
 

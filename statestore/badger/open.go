@@ -24,8 +24,6 @@ const (
 	// memTable is the bytes of a memtable: what a crash can make it necessary to apply again, at most twice. Smaller ones
 	// make more and smaller tables; larger ones were slower to recover and no faster.
 	memTable = 8 << 20
-	// valueThreshold is where Badger would move a value to its value log, which is never used.
-	valueThreshold = 1 << 20
 	// minFree is what must be free on the disk before anything is written: Badger maps its files, and a full disk ends
 	// the process with SIGBUS. It covers two memtables, their logs and tables, and the largest compaction.
 	minFree = 256 << 20
@@ -33,6 +31,18 @@ const (
 
 // Open opens the folder cfg.Dir, or makes it. It is a statestore.Opener.
 func Open(ctx context.Context, cfg statestore.BackendConfig) (statestore.Backend, error) {
+	return open(ctx, cfg, memTable)
+}
+
+// Sized is Open with memtables of so many bytes: little state then makes tables too, which tests of crashes want. Values
+// must be smaller than an eighth of it.
+func Sized(memTable int64) statestore.Opener {
+	return func(ctx context.Context, cfg statestore.BackendConfig) (statestore.Backend, error) {
+		return open(ctx, cfg, memTable)
+	}
+}
+
+func open(ctx context.Context, cfg statestore.BackendConfig, memTable int64) (statestore.Backend, error) {
 	// Badger opens its own files, so what is checked must be what the operating system has.
 	files := durable.OS()
 	if err := files.MkdirAll(cfg.Dir); err != nil {
@@ -42,7 +52,7 @@ func Open(ctx context.Context, cfg statestore.BackendConfig) (statestore.Backend
 	if err != nil {
 		return nil, fmt.Errorf("lock state: %w", err)
 	}
-	b := &backend{cfg: cfg, files: files, lock: lock, torn: none}
+	b := &backend{cfg: cfg, files: files, lock: lock, torn: none, memTable: memTable}
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -59,7 +69,7 @@ func (b *backend) open(ctx context.Context) error {
 	if err := b.room(); err != nil {
 		return err
 	}
-	db, err := openDB(settings(b.cfg))
+	db, err := openDB(settings(b.cfg, b.memTable))
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", statestore.ErrDamaged, b.cfg.Dir, err)
 	}
@@ -83,6 +93,7 @@ func (b *backend) clean() error {
 		if f.Dir || f.Name == lockName || !b.cfg.Fresh && (isTable || f.Name == manifestName) {
 			continue
 		}
+		b.cfg.Point("clear")
 		if err := b.files.Remove(path.Join(b.cfg.Dir, f.Name)); err != nil {
 			return fmt.Errorf("clear state: %w", err)
 		}
@@ -103,7 +114,7 @@ func openDB(opt badgerdb.Options) (db *badgerdb.DB, err error) {
 // settings were measured with 5 million keys. A large first level saves a level below it, and with it a third of the CPU of
 // all writing, which compaction is most of. They are for little memory, too: no caches and no compression, since tables are mapped (measured: half the CPU of a read
 // and a third less memory than with Snappy and a small cache, for 1.7 times the disk).
-func settings(cfg statestore.BackendConfig) badgerdb.Options {
+func settings(cfg statestore.BackendConfig, memTable int64) badgerdb.Options {
 	return badgerdb.DefaultOptions(cfg.Dir).
 		WithLogger(logger{cfg.Warning}).
 		WithExternalMagic(layoutVersion).
@@ -117,7 +128,7 @@ func settings(cfg statestore.BackendConfig) badgerdb.Options {
 		WithChecksumVerificationMode(options.NoVerification). // a failed check would read as "no such key"
 		WithMemTableSize(memTable).
 		WithNumMemtables(1).
-		WithValueThreshold(valueThreshold).
+		WithValueThreshold(memTable / 8). // larger values would go to the value log, which is never used
 		WithValueLogFileSize(1 << 20).
 		WithNumCompactors(2).
 		WithBaseTableSize(2 << 20). // a table that is made takes four times its size in memory, and up to ten are made at a time
