@@ -127,7 +127,9 @@ func (e *Env) stateList(c *ucli.Context) error {
 			if err != nil {
 				return err
 			}
-			shown.Transforms = append(shown.Transforms, s)
+			if !s.Retired || len(s.Tables) > 0 || s.Timers > 0 {
+				shown.Transforms = append(shown.Transforms, s)
+			}
 		}
 		return nil
 	})
@@ -140,6 +142,7 @@ func (e *Env) stateList(c *ucli.Context) error {
 	return shown.page().print(e.Stdout)
 }
 
+// countStage counts what a transform keeps. Tables that are no longer in the job, and empty, are left out.
 func countStage(c *ucli.Context, v *pipeline.StateView, st *pipeline.StateStage) (stageShown, error) {
 	s := stageShown{Name: st.Name, KeyBy: st.KeyBy, Retired: st.Retired, Tables: []tableShown{}}
 	for i := range st.Tables {
@@ -148,7 +151,9 @@ func countStage(c *ucli.Context, v *pipeline.StateView, st *pipeline.StateStage)
 		if err != nil {
 			return s, err
 		}
-		s.Tables = append(s.Tables, tableShown{t.Name, t.Type, t.Retired, entries, size})
+		if !t.Retired || entries > 0 {
+			s.Tables = append(s.Tables, tableShown{t.Name, t.Type, t.Retired, entries, size})
+		}
 	}
 	var err error
 	s.Timers, _, err = v.Count(c.Context, &st.Timers)

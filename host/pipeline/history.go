@@ -152,7 +152,7 @@ func (h *History) prepare(ctx context.Context, p engine.Past, swap map[string]sa
 	if r.program, r.graph, r.policy, err = h.program.asOf(ctx, from); err != nil {
 		return nil, err
 	}
-	if hasKeys(r.graph) {
+	if hasKeys(r.graph) || p.Decision.State != "" {
 		if err := h.before(ctx, &r.Past); err != nil {
 			return nil, err
 		}
