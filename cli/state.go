@@ -22,7 +22,8 @@ const (
 )
 
 func stateCommand(e *Env) *ucli.Command {
-	const where = "Takes a checkpoint directory, or a job file that names one. The job must not be running: its state has one owner at a time."
+	const where = "Takes a checkpoint directory, or a job file that names one. The job may be running: what it has written down is then built into a " +
+		"copy among the temporary files (TMPDIR), which takes as much room as the state, and goes back to its older snapshot."
 	return &ucli.Command{
 		Name:  "state",
 		Usage: "look into what the stages of a job keep",

@@ -53,6 +53,8 @@ type Env struct {
 	State statestore.Events
 	// Backend is what keeps applied state; nil is Badger.
 	Backend statestore.Opener
+	// Scratch makes a folder for temporary files, for the state of a running job; done removes it. Nil: that is not looked at.
+	Scratch func() (dir string, done func() error, err error)
 	// TuneState changes the sizes that the state store is opened with, for tests; nil leaves them.
 	TuneState func(*statestore.Config)
 }
