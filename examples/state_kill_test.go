@@ -221,18 +221,7 @@ func (k *ledgerKills) table(t *testing.T, plan []shot) {
 		if s.damage {
 			k.damage(t, dir)
 		}
-		var r result
-		if s.point != "" {
-			r = run(t, append(k.env(dir), "WASMILL_FAILPOINT="+s.point), "run", file)
-		} else {
-			r = runFor(t, time.Duration(1+k.rng.IntN(250))*time.Millisecond, k.env(dir), "run", file)
-		}
-		switch {
-		case r.killed:
-			k.killed++
-			point, _, _ := strings.Cut(s.point, "@")
-			k.at[point]++
-		case r.code != 0:
+		if r := k.shoot(t, dir, file, s); !r.killed && r.code != 0 {
 			t.Fatalf("plan %q: neither killed nor well:\n%s", plan, r.stderr)
 		}
 	}
@@ -245,6 +234,22 @@ func (k *ledgerKills) table(t *testing.T, plan []shot) {
 	}
 	k.tables++
 	_ = os.RemoveAll(dir)
+}
+
+// shoot runs the job until it is killed.
+func (k *ledgerKills) shoot(t *testing.T, dir, file string, s shot) (r result) {
+	t.Helper()
+	if s.point != "" {
+		r = run(t, append(k.env(dir), "WASMILL_FAILPOINT="+s.point), "run", file)
+	} else {
+		r = runFor(t, time.Duration(1+k.rng.IntN(250))*time.Millisecond, k.env(dir), "run", file)
+	}
+	if r.killed {
+		k.killed++
+		point, _, _ := strings.Cut(s.point, "@")
+		k.at[point]++
+	}
+	return r
 }
 
 // damage makes a store useless.

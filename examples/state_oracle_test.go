@@ -212,7 +212,8 @@ func exported(t *testing.T, file string, batch int, now int64) map[string]bool {
 	return all
 }
 
-// keptPlans is the folder beside a checkpoint that gets the plans that retention removes.
+// keptPlans is the folder beside a checkpoint that gets the plans that retention removes, and in folders of their own the
+// changelogs and snapshots that are removed.
 const keptPlans = "kept"
 
 // checkpointPlans are the plans of a checkpoint, by batch. A batch of which there are several records has superseded ones
@@ -353,7 +354,7 @@ func (l *ledgerSpec) write(t *testing.T, dir string) (file string) {
 	if trigger == "" {
 		trigger = "{availableNow: true}"
 	}
-	for _, name := range []string{"in", keptPlans} {
+	for _, name := range []string{"in", keptPlans + "/changelog", keptPlans + "/snapshot"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
