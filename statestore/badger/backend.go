@@ -282,6 +282,11 @@ func (b *backend) advance() {
 	}
 	safe := min(int64(top)-2, b.applied.Load())
 	if safe > b.durable.Load() {
+		// Badger syncs a new table and the manifest that lists it, but not always the table's name.
+		if err := b.files.SyncDir(b.cfg.Dir); err != nil {
+			b.cfg.Warning("sync the state's folder", err)
+			return
+		}
 		b.durable.Store(safe)
 		b.lag = 0
 		b.recent.keys.Store(0)
