@@ -41,7 +41,8 @@ var keptIn = map[string]string{"offsets": "", "changelog": "changelog", "snapsho
 // is reached. Points are the steps of a batch ("run:before", "decide:after") and the file operations by the class of their
 // path ("sync:before offsets/.N.tmp"), and those of the state store ("state apply-marker"). WASMILL_FAILPOINT_TRACE names a
 // file that gets every point reached, one a line, WASMILL_FAILPOINT_KEEP a folder that keeps what is removed of some kinds, and
-// WASMILL_STATE_SIZES the sizes of the state store, as tune takes them.
+// WASMILL_STATE_SIZES the sizes of the state store, as tune takes them. With WASMILL_STATE_HELD the background apply is held
+// back (see held).
 func failpoints(e *Env, p *pipeline.Env) {
 	point, count := e.getenv("WASMILL_FAILPOINT"), int64(1)
 	if base, n, ok := strings.Cut(point, "@"); ok {
@@ -83,6 +84,10 @@ func failpoints(e *Env, p *pipeline.Env) {
 	})
 	if sizes := e.getenv("WASMILL_STATE_SIZES"); sizes != "" {
 		tune(p, sizes)
+	}
+	if e.getenv("WASMILL_STATE_HELD") != "" {
+		p.Backend = openHeld
+		p.TuneState = func(c *statestore.Config) { c.SnapshotBatches = -1 }
 	}
 }
 
