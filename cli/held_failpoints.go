@@ -5,19 +5,26 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"sort"
 	"sync"
 
+	"github.com/zeebo/xxh3"
+
 	"github.com/wasmill/wasmill/statestore"
+	"github.com/wasmill/wasmill/statestore/badger"
 )
 
 // held is a backend of the state in memory that holds the background apply back: taking a batch over costs next to nothing,
 // touches no disk, and leaves the garbage collector nothing to look through. It answers as of the newest batch alone, which
 // is right for a job that runs, as what is newer than a batch stands in the changes over it. Nothing is left when the
-// process ends. It is there to measure what the real apply costs the batches beside it.
+// process ends. It is there to measure what the real apply costs the batches beside it; a read costs what it costs there, as
+// each looks for a pair in a store on disk that nobody writes to.
 type held struct {
+	still  statestore.Backend
 	mu     sync.RWMutex
 	marker statestore.Marker
 	blocks [][]heldPair // in key order, none empty
@@ -28,8 +35,49 @@ type held struct {
 
 type heldPair struct{ key, value heldSpan }
 
-func openHeld(context.Context, statestore.BackendConfig) (statestore.Backend, error) {
-	return &held{marker: statestore.Marker{Batch: -1}, oldest: -1}, nil
+// stillPairs is how many pairs the store has that nobody writes to, those of a batch a tenth of them.
+const stillPairs = 600_000
+
+func openHeld(ctx context.Context, cfg statestore.BackendConfig) (statestore.Backend, error) {
+	cfg.Fresh = true
+	still, err := badger.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	value := make([]byte, 48)
+	for batch := range int64(10) {
+		err := still.Apply(ctx, statestore.Marker{Batch: batch}, func(yield func(statestore.Change, error) bool) {
+			for i := uint64(batch); i < stillPairs; i += 10 {
+				if !yield(statestore.Change{Key: stillKey(i), Value: value}, nil) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			return nil, errors.Join(err, still.Close())
+		}
+	}
+	if err := still.Close(); err != nil { // all is in tables then
+		return nil, err
+	}
+	cfg.Fresh = false
+	still, err = badger.Open(ctx, cfg)
+	return &held{still: still, marker: statestore.Marker{Batch: -1}, oldest: -1}, err
+}
+
+// stillKey is as long as keys of windows are; those that come close together lie far apart.
+func stillKey(i uint64) []byte {
+	return fmt.Appendf(nil, "\x10 a window of customer %020d", i)
+}
+
+// look reads a pair of the store on disk, or, for what is not found, looks for one that it has not got.
+func (h *held) look(key []byte, found bool) error {
+	i := xxh3.Hash(key) % stillPairs
+	if !found {
+		i += stillPairs
+	}
+	_, _, err := h.still.Get(1<<40, stillKey(i), nil)
+	return err
 }
 
 // heldSpan is a piece of a chunk of memory.
@@ -157,13 +205,18 @@ func (h *held) Apply(_ context.Context, m statestore.Marker, changes iter.Seq2[s
 }
 
 func (h *held) Get(_ int64, key, dst []byte) ([]byte, bool, error) {
+	dst, found := h.get(key, dst)
+	return dst, found, h.look(key, found)
+}
+
+func (h *held) get(key, dst []byte) ([]byte, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	block, at, found := h.find(key)
 	if !found {
-		return dst, false, nil
+		return dst, false
 	}
-	return append(dst, h.arena.at(h.blocks[block][at].value)...), true, nil
+	return append(dst, h.arena.at(h.blocks[block][at].value)...), true
 }
 
 func (h *held) Marker(int64) (statestore.Marker, error) {
@@ -199,7 +252,7 @@ func (h *held) Stats() statestore.BackendStats {
 
 func (*held) Begun() int64                { return -1 }
 func (*held) Flush(context.Context) error { return nil }
-func (*held) Close() error                { return nil }
+func (h *held) Close() error              { return h.still.Close() }
 
 // heldCursor finds its place anew at each step, as an apply may go on beside it.
 type heldCursor struct {

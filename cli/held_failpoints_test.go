@@ -13,12 +13,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/wasmill/wasmill/statestore"
+	"github.com/wasmill/wasmill/statestore/mem"
 )
 
 // The backend that holds the apply back answers as a map does.
 func TestHeldIsAMap(t *testing.T) {
+	still, err := mem.Open(t.Context(), statestore.BackendConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(t *rapid.T) {
-		b, _ := openHeld(t.Context(), statestore.BackendConfig{})
+		b := &held{marker: statestore.Marker{Batch: -1}, still: still}
 		model := map[string]string{}
 		names := rapid.Custom(func(t *rapid.T) string { return fmt.Sprintf("\x10%d", rapid.IntRange(0, 3000).Draw(t, "key")) })
 		for batch := range int64(rapid.IntRange(1, 4).Draw(t, "batches")) {
