@@ -69,7 +69,10 @@ func (e *Env) openStore(ctx context.Context, dir, query string) (*statestore.Sto
 		e.TuneState(&cfg)
 	}
 	s, err := statestore.Open(ctx, cfg)
-	return s, stateFault(err)
+	if err != nil {
+		return nil, stateFault(&engine.StateError{Op: stateDir(dir), Err: err})
+	}
+	return s, nil
 }
 
 // stateFault gives an error of the state its code and its way out. Errors that have theirs are passed on.
@@ -102,5 +105,8 @@ func stateFault(err error) error {
 	case errors.Is(err, statestore.ErrFuture):
 		return fault.New(CodeStateNotSealed, place, err, "take an earlier batch, or let the job finish this one: the next `wasmill run` does")
 	}
-	return err
+	if _, ok := errors.AsType[*engine.StateError](err); !ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fault.New(CodeState, place, err, "see to the disk that the checkpoint is on: its room (state needs 256 MiB free) and the rights to `state/`; then start again, nothing is lost")
 }

@@ -7,15 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/statestore"
 )
@@ -359,5 +362,33 @@ func TestOtherKeyGroups(t *testing.T) {
 	v, err := p.Preview(t.Context())
 	if err != nil || v.Compatible() {
 		t.Errorf("plan finds it compatible: %v", err)
+	}
+}
+
+// full is a disk on which nothing more can be made.
+type full struct{ durable.Files }
+
+func (full) Create(name string) (durable.File, error) {
+	return nil, &fs.PathError{Op: "create", Path: name, Err: syscall.ENOSPC}
+}
+
+func (full) MkdirAll(name string) error {
+	return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOSPC}
+}
+
+// TestStateOnAFullDisk: trouble of the disk has a code and a way out, where it comes at the start and in the midst of a batch.
+func TestStateOnAFullDisk(t *testing.T) {
+	env := stateEnv()
+	env.Files = full{env.Files}
+	_, err := env.openStore(t.Context(), filepath.Join(t.TempDir(), "ck"), testQuery)
+	for _, err := range []error{err, fmt.Errorf("batch 3: stage: %w", &engine.StateError{Op: "write the changes of the state", Err: syscall.ENOSPC})} {
+		f, ok := errors.AsType[*fault.Error](stateFault(err))
+		if !ok || f.ErrCode != CodeState || f.WayOut == "" || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%v", err)
+		}
+	}
+	stopped := &engine.StateError{Op: "seal the state", Err: context.Canceled}
+	if err := stateFault(stopped); err != error(stopped) {
+		t.Errorf("a job that is stopped: %v", err)
 	}
 }
