@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"regexp"
@@ -91,7 +92,7 @@ func failpoints(e *Env, p *pipeline.Env) {
 	}
 	if e.getenv("WASMILL_STATE_HELD") != "" {
 		p.Backend = openHeld
-		p.TuneState = func(c *statestore.Config) { c.SnapshotBatches = -1 }
+		p.TuneState = func(c *statestore.Config) { c.SnapshotBatches, c.SnapshotBytes = math.MaxInt, math.MaxInt64 }
 	}
 }
 

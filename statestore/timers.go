@@ -63,7 +63,7 @@ func (s *Store) firstTimer(domain int, upTo int64) (int64, error) {
 					return never, err
 				}
 			}
-			at, err := firstIn(look, tr.ID, uint8(g), domain)
+			at, err := firstIn(look, tr.ID, uint8(g), domain, bounds[g][domain])
 			if err != nil {
 				return never, err
 			}
@@ -76,10 +76,10 @@ func (s *Store) firstTimer(domain int, upTo int64) (int64, error) {
 	return first, nil
 }
 
-// firstIn finds the first timer of one group.
-func firstIn(m *merged, transform uint16, group uint8, domain int) (int64, error) {
+// firstIn finds the first timer of one group, in which none is below bound.
+func firstIn(m *merged, transform uint16, group uint8, domain int, bound int64) (int64, error) {
 	prefix := append(appendHead(nil, transform, group, timerTable), timerKeyLen, byte(domain))
-	for m.seek(prefix, prefix); m.key() != nil; m.next() {
+	for m.seek(appendInstant(nil, transform, group, uint8(domain), bound), prefix); m.key() != nil; m.next() {
 		if !m.top.live() {
 			continue
 		}
