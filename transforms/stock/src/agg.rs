@@ -298,6 +298,24 @@ impl Aggregates {
         Ok(())
     }
 
+    /// Makes sure that the sums of some groups and of the record at hand fit together, whichever of them are put together and in
+    /// whatever order.
+    ///
+    /// # Errors
+    /// A group is of other aggregates, or a sum may not fit.
+    pub fn check_sums<'a>(&self, groups: impl Iterator<Item = &'a [u8]> + Clone, args: &Args) -> Result {
+        for (a, arg) in self.list.iter().zip(&args.list) {
+            let (Function::Sum | Function::Avg { .. }, Arg::Number(d)) = (a.function, arg) else { continue };
+            let mut all = d.abs().ok_or_else(many_digits)?;
+            for group in groups.clone() {
+                self.check(group)?;
+                let sum = decimal(&group[a.at..a.at + SUM])?;
+                all = sum.abs().and_then(|s| all.add(s)).ok_or_else(many_digits)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Takes a record's arguments back; see [`Aggregates::check_retractable`].
     ///
     /// # Errors
@@ -613,9 +631,21 @@ fn decimal(cell: &[u8]) -> Result<Dec> {
 
 #[inline]
 fn add_sum(cell: &mut [u8], d: Dec, n: i64) -> Result {
+    // Most sums have 64 bits and keep their scale.
+    let low = word(cell);
+    if word(&cell[8..]) == low >> 63
+        && u32::from(cell[16]) == d.scale
+        && let Ok(m) = i64::try_from(d.m)
+        && let Some(sum) = low.checked_add(m)
+    {
+        cell[..8].copy_from_slice(&sum.to_le_bytes());
+        cell[8..16].copy_from_slice(&(sum >> 63).to_le_bytes());
+        bump(&mut cell[17..25], n);
+        return Ok(());
+    }
     let sum = decimal(cell)?.add(d).ok_or_else(too_large)?;
     cell[..17].copy_from_slice(&sum.to_bytes());
-    bump(&mut cell[17..], n);
+    bump(&mut cell[17..25], n);
     Ok(())
 }
 
@@ -664,6 +694,11 @@ fn wrong(v: Found<'_>, name: &str, wanted: &str) -> Reject {
 #[cold]
 fn too_large() -> Reject {
     fail(code::RANGE, "a sum has more than 38 digits")
+}
+
+#[cold]
+fn many_digits() -> Reject {
+    dead_letter(code::RANGE, "with this record a sum could have more than 38 digits")
 }
 
 #[cold]

@@ -134,6 +134,12 @@ impl Dec {
         Some(Dec { m: self.m.checked_neg()?, scale: self.scale })
     }
 
+    /// The value without its sign.
+    #[inline]
+    pub fn abs(self) -> Option<Dec> {
+        Some(Dec { m: self.m.checked_abs()?, scale: self.scale })
+    }
+
     /// The whole part of a / b: what is left over is cut off. `None` also when b is 0.
     pub fn quotient(self, b: Dec) -> Option<Dec> {
         let (x, y, _) = self.aligned(b)?;

@@ -194,6 +194,7 @@ impl Sliding {
             self.emit(key, start, out)?;
             done = self.close_at(start);
             if done == time::MAX {
+                self.write_last(key, start, out)?;
                 break;
             }
         }
@@ -205,6 +206,27 @@ impl Sliding {
             }
         }
         Ok(())
+    }
+
+    /// Writes the windows behind this one. At the end of time all are complete at one moment, so that their starts tell them
+    /// apart.
+    fn write_last(&mut self, key: &[u8], start: i64, out: &mut Out) -> Result {
+        let last = self.spans.iter().map(|s| s.start).max().unwrap_or(start);
+        let mut next = start + self.slide;
+        while next <= last {
+            let (from, to) = (next, next + self.size);
+            if self.spans.iter().any(|s| (from..to).contains(&s.start)) {
+                self.emit(key, next, out)?;
+            }
+            next += self.slide;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the windows of a pane can be put together with the record at hand in it.
+    fn check_sums(&self, pane: i64) -> Result {
+        let near = pane - self.size + 1..pane + self.size;
+        self.reader.aggregates.check_sums(self.spans.iter().filter(|s| near.contains(&s.start)).map(|s| self.spans.group(&s)), &self.reader.args)
     }
 
     /// The start of the first window that holds a pane and is complete only after `done`.
@@ -278,6 +300,7 @@ impl Transform for Sliding {
                 out.set_event_timer(key, time::MAX * 1000, b"");
             }
         }
+        self.check_sums(pane)?;
         let (now, late) = (self.now(out), self.late(out));
         if self.spans.timer() != NEVER && self.spans.timer() <= late {
             // It was due before this batch and has not fired yet: what it stands for comes before this record.

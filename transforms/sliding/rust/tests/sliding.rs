@@ -179,3 +179,37 @@ fn any_batches_give_the_same_windows() {
         assert!(job.entries("panes").is_empty() && job.timers().is_empty());
     }
 }
+
+#[test]
+fn windows_at_the_end_of_time_are_all_written() {
+    let end = stock::time::MAX;
+    let mut job = job(r#"{"aggregates":{"n":"count"},"size":"10s","slide":"3s","start":"s"}"#);
+    let times = [end - 20_000, end - 9_000, end - 4_000, end - 1_000, end];
+    run(&mut job, 1, &times.map(|t| at("k", t, "")));
+    let out = run(&mut job, end, &[]);
+    let mut want = Vec::new();
+    for start in (end - 40_000..=end).filter(|s| s.rem_euclid(3_000) == 0) {
+        let n = times.iter().filter(|t| (start..start + 10_000).contains(*t)).count();
+        if n > 0 {
+            want.push(format!(r#"0 k {} {{"s":{start},"n":{n}}}"#, (start + 9_999).min(end)));
+        }
+    }
+    assert!(want.len() > 8);
+    assert_eq!(rows(&out), want);
+    assert!(job.entries("panes").is_empty() && job.timers().is_empty());
+}
+
+#[test]
+fn a_record_whose_windows_could_not_be_summed_is_set_aside() {
+    let sum = r#"{"aggregates":{"s":{"sum":"/v"}},"size":"10s","slide":"2s","start":"start"}"#;
+    let (large, small) = (r#"{"v":99999999999999999999999.5}"#, r#"{"v":0.00000000000000000001}"#);
+    for (first, second) in [(large, small), (small, large)] {
+        let mut job = job(sum);
+        assert!(run(&mut job, 1, &[at("k", 1_000, first)]).is_empty());
+        let out = run(&mut job, 1, &[at("k", 3_000, second), at("other", 3_000, second), at("k", 13_000, second)]);
+        assert_eq!(rows(&out), ["dead 4 with this record a sum could have more than 38 digits"]);
+        // Those that are left come out, in every window.
+        assert_eq!(run(&mut job, stock::time::MAX, &[]).len(), 15);
+        assert!(job.entries("panes").is_empty());
+    }
+}
