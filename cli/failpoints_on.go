@@ -34,10 +34,13 @@ func class(name string) string {
 	return numbers.ReplaceAllString(random.ReplaceAllString(short, "H"), "N")
 }
 
+// keptIn are the folders that files of a folder are kept in when they are removed.
+var keptIn = map[string]string{"offsets": "", "changelog": "changelog", "snapshot": "snapshot"}
+
 // failpoints makes the process kill itself at a named point. WASMILL_FAILPOINT is NAME or NAME@N: the N-th time the point
 // is reached. Points are the steps of a batch ("run:before", "decide:after") and the file operations by the class of their
 // path ("sync:before offsets/.N.tmp"), and those of the state store ("state apply-marker"). WASMILL_FAILPOINT_TRACE names a
-// file that gets every point reached, one a line, WASMILL_FAILPOINT_KEEP a folder for the plans that retention removes, and
+// file that gets every point reached, one a line, WASMILL_FAILPOINT_KEEP a folder that keeps what is removed of some kinds, and
 // WASMILL_STATE_SIZES the sizes of the state store, as tune takes them.
 func failpoints(e *Env, p *pipeline.Env) {
 	point, count := e.getenv("WASMILL_FAILPOINT"), int64(1)
@@ -72,8 +75,8 @@ func failpoints(e *Env, p *pipeline.Env) {
 		if strings.HasPrefix(op, "read") || strings.HasPrefix(op, "stat") || strings.HasPrefix(op, "list") || strings.HasPrefix(op, "open") || strings.HasPrefix(op, "close") {
 			return nil
 		}
-		if kept != "" && op == "remove:before" && path.Base(path.Dir(name)) == "offsets" {
-			_ = files.Link(name, path.Join(kept, path.Base(name))) // it may be there from an attempt before
+		if dir, ok := keptIn[path.Base(path.Dir(name))]; kept != "" && ok && op == "remove:before" {
+			_ = files.Link(name, path.Join(kept, dir, path.Base(name))) // it may be there from an attempt before
 		}
 		hit(op + " " + class(name))
 		return nil

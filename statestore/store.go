@@ -16,7 +16,7 @@ import (
 const (
 	DefaultCacheBytes     = 32 << 20
 	DefaultBacklogBatches = 64
-	DefaultBacklogBytes   = 64 << 20
+	DefaultBacklogBytes   = 32 << 20
 	DefaultApplyBatches   = 8
 	DefaultApplyBytes     = 4 << 20
 	DefaultApplyAfter     = 300 * time.Millisecond

@@ -13,13 +13,14 @@ import (
 // beginState opens the state of the stages with keys, as it was before a batch, for that batch to change.
 type beginState func(ctx context.Context, b statestore.BatchInfo) (*statestore.Txn, error)
 
-// begin opens the state for a batch and gives each lane its part. It returns nil for a job without keyed stages.
+// begin opens the state for a batch and gives each lane its part. It returns nil for a job without state. A job without
+// keyed stages may have some: that of stages it had before, which each batch deletes a part of.
 func (r *runner) begin(ctx context.Context, b *batchRun) (*statestore.Txn, error) {
-	if len(r.keyed) == 0 {
-		return nil, nil
-	}
-	if b.begin == nil {
+	switch {
+	case b.begin == nil && len(r.keyed) > 0:
 		return nil, errors.New("a job with keyed stages has no state store")
+	case b.begin == nil:
+		return nil, nil
 	}
 	txn, err := b.begin(ctx, statestore.BatchInfo{
 		Batch: int64(b.plan.Batch), TimeMS: b.plan.TimeMS, WatermarkMS: b.plan.WatermarkMS, Lanes: r.g.Lanes, Stages: r.keyed,

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"path"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -36,6 +37,19 @@ func hasKeys(g *engine.Graph) bool {
 		}
 	}
 	return false
+}
+
+// needsStore reports whether a job runs on state: it has keys, or its checkpoint holds what stages with keys have left,
+// which its batches delete.
+func (e *Env) needsStore(g *engine.Graph, checkpoint string) (bool, error) {
+	if hasKeys(g) {
+		return true, nil
+	}
+	_, err := e.Files.Stat(stateDir(checkpoint))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // openStore opens the state of a checkpoint. Whoever calls it holds the checkpoint.

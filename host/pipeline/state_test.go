@@ -39,6 +39,8 @@ type keeper struct {
 	store *statestore.Store
 	// applied gets a word for each batch that was applied in the background.
 	applied chan struct{}
+	// scratch is where the state is copied while the job runs; nil: it is not looked at.
+	scratch func() (string, func() error, error)
 }
 
 const keptKey = "k"
@@ -132,7 +134,9 @@ func (k *keeper) seal(n int64) {
 // look returns what stands under the key as of a batch, and that batch.
 func (k *keeper) look(n checkpoint.BatchID) (value string, batch checkpoint.BatchID, err error) {
 	k.t.Helper()
-	s, err := OpenState(k.t.Context(), k.dir, stateEnv())
+	env := stateEnv()
+	env.Scratch = k.scratch
+	s, err := OpenState(k.t.Context(), k.dir, env)
 	if err != nil {
 		return "", 0, err
 	}
@@ -185,6 +189,52 @@ func TestStateStopsAtWhatIsSealed(t *testing.T) {
 	k.close()
 	k.want(checkpoint.NoBatch, "2", 2)
 	k.want(1, "1", 1)
+}
+
+// TestStateBesideTheJob: while the job has its store open, what it has written down is shown, and nothing of it changes.
+func TestStateBesideTheJob(t *testing.T) {
+	k := newKeeper(t)
+	temp := t.TempDir()
+	k.scratch = func() (string, func() error, error) {
+		dir, err := os.MkdirTemp(temp, "")
+		return dir, func() error { return os.RemoveAll(dir) }, err
+	}
+	k.seal(0)
+	k.seal(1)
+	k.want(checkpoint.NoBatch, "1", 1)
+	k.want(0, "0", 0)
+	txn := k.decide(2)
+	k.want(checkpoint.NoBatch, "1", 1)
+	k.refuse(2, CodeStateNotSealed)
+	stray := filepath.Join(k.dir, "state", "changelog", "2-cafecafe")
+	good, err := os.ReadFile(filepath.Join(k.dir, "state", "changelog", "2-000000a2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(stray, good, 0o600); err != nil { // of an attempt before, until the batch is sealed
+		t.Fatal(err)
+	}
+	k.publish(2)
+	k.want(checkpoint.NoBatch, "2", 2)
+	if err := k.store.Seal(t.Context(), txn); err != nil {
+		t.Fatal(err)
+	}
+	txn.Close()
+	k.want(2, "2", 2)
+	first, away := filepath.Join(k.dir, "state", "changelog", "0-000000a0"), filepath.Join(k.dir, "away")
+	if err := os.Rename(first, away); err != nil {
+		t.Fatal(err)
+	}
+	k.refuse(1, CodeStateNotRetained)
+	k.refuse(checkpoint.NoBatch, CodeStateMissing)
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("temporary files are left: %v, %v", left, err)
+	}
+	if err := os.Rename(away, first); err != nil {
+		t.Fatal(err)
+	}
+	k.close()
+	k.want(checkpoint.NoBatch, "2", 2)
 }
 
 // TestStateNames: what is wrong has a code and names the file.

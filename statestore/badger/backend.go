@@ -35,8 +35,8 @@ var (
 // Parts that an Apply writes at a time: small, so that reads and the batch that runs are not held up. With the usual
 // memtable they are 512 KiB and 2048 entries.
 const (
-	chunkShare = 16   // of a memtable, in bytes
-	entryShare = 4096 // bytes of a memtable to an entry of a part
+	chunkShare = 8    // of a memtable, in bytes
+	entryShare = 2048 // bytes of a memtable to an entry of a part
 )
 
 // maxLag is the number of batches that may be applied and not yet in tables: what a start has to load at most.
@@ -282,6 +282,11 @@ func (b *backend) advance() {
 	}
 	safe := min(int64(top)-2, b.applied.Load())
 	if safe > b.durable.Load() {
+		// Badger syncs a new table and the manifest that lists it, but not always the table's name.
+		if err := b.files.SyncDir(b.cfg.Dir); err != nil {
+			b.cfg.Warning("sync the state's folder", err)
+			return
+		}
 		b.durable.Store(safe)
 		b.lag = 0
 		b.recent.keys.Store(0)

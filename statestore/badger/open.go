@@ -7,6 +7,7 @@ import (
 	"math"
 	"path"
 	"strconv"
+	"strings"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -21,9 +22,12 @@ const layoutVersion = 1
 
 const (
 	lockName = "wasmill.lock"
-	// memTable is the bytes of a memtable: what a crash can make it necessary to apply again, at most twice. Smaller ones
-	// make more and smaller tables; larger ones were slower to recover and no faster.
-	memTable = 8 << 20
+	// memTable is the bytes of a memtable: what a crash can make it necessary to apply again, at most twice. Larger ones were
+	// slower to recover and no faster, and what makes tables of them keeps memory for the largest.
+	memTable = 4 << 20
+	// tableSize is the bytes of a table. One that is being made takes twice that, rounded up to a power of two, and there are
+	// up to 26 of them.
+	tableSize = 1 << 20
 	// minFree is what must be free on the disk before anything is written: Badger maps its files, and a full disk ends
 	// the process with SIGBUS. It covers two memtables, their logs and tables, and the largest compaction.
 	minFree = 256 << 20
@@ -35,7 +39,7 @@ func Open(ctx context.Context, cfg statestore.BackendConfig) (statestore.Backend
 }
 
 // Sized is Open with memtables of so many bytes: little state then makes tables too, which tests of crashes want. Values
-// must be smaller than an eighth of it.
+// must be smaller than a seventh of it.
 func Sized(memTable int64) statestore.Opener {
 	return func(ctx context.Context, cfg statestore.BackendConfig) (statestore.Backend, error) {
 		return open(ctx, cfg, memTable)
@@ -69,7 +73,7 @@ func (b *backend) open(ctx context.Context) error {
 	if err := b.room(); err != nil {
 		return err
 	}
-	db, err := openDB(settings(b.cfg, b.memTable))
+	db, err := openDB(b.settings())
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", statestore.ErrDamaged, b.cfg.Dir, err)
 	}
@@ -77,6 +81,7 @@ func (b *backend) open(ctx context.Context) error {
 	if err := b.load(); err != nil {
 		return errors.Join(err, db.Close())
 	}
+	b.trim.start(b)
 	return nil
 }
 
@@ -114,9 +119,9 @@ func openDB(opt badgerdb.Options) (db *badgerdb.DB, err error) {
 // settings were measured with 5 million keys. A large first level saves a level below it, and with it a third of the CPU of
 // all writing, which compaction is most of. They are for little memory, too: no caches and no compression, since tables are mapped (measured: half the CPU of a read
 // and a third less memory than with Snappy and a small cache, for 1.7 times the disk).
-func settings(cfg statestore.BackendConfig, memTable int64) badgerdb.Options {
-	return badgerdb.DefaultOptions(cfg.Dir).
-		WithLogger(logger{cfg.Warning}).
+func (b *backend) settings() badgerdb.Options {
+	opt := badgerdb.DefaultOptions(b.cfg.Dir).
+		WithLogger(logger{b.cfg.Warning, func() { b.trim.built(b) }}).
 		WithExternalMagic(layoutVersion).
 		WithSyncWrites(false). // the logs are not used; tables and the manifest are always synced
 		WithDetectConflicts(false).
@@ -126,16 +131,18 @@ func settings(cfg statestore.BackendConfig, memTable int64) badgerdb.Options {
 		WithBlockCacheSize(0).
 		WithIndexCacheSize(0).
 		WithChecksumVerificationMode(options.NoVerification). // a failed check would read as "no such key"
-		WithMemTableSize(memTable).
+		WithMemTableSize(b.memTable).
 		WithNumMemtables(1).
-		WithValueThreshold(memTable / 8). // larger values would go to the value log, which is never used
+		WithValueThreshold(b.memTable / 7). // larger values would go to the value log, which is never used
 		WithValueLogFileSize(1 << 20).
 		WithNumCompactors(2).
-		WithBaseTableSize(2 << 20). // a table that is made takes four times its size in memory, and up to ten are made at a time
+		WithBaseTableSize(tableSize).
 		WithBaseLevelSize(128 << 20).
-		WithNumLevelZeroTables(8).
-		WithNumLevelZeroTablesStall(24).
+		WithNumLevelZeroTables(12).
+		WithNumLevelZeroTablesStall(40).
 		WithNumGoroutines(1)
+	opt.TableSizeMultiplier = 1
+	return opt
 }
 
 // load reads what the folder says of itself.
@@ -171,6 +178,7 @@ func (b *backend) load() error {
 // Close writes what is in memory to tables and closes the folder.
 func (b *backend) Close() error {
 	b.closeOnce.Do(func() {
+		b.trim.close()
 		b.closeErr = errors.Join(b.db.Close(), b.lock.Close())
 	})
 	return b.closeErr
@@ -178,13 +186,22 @@ func (b *backend) Close() error {
 
 // logger hands on Badger's errors and drops the rest, which is talk of its own affairs.
 type logger struct {
-	warn func(op string, err error)
+	warn  func(op string, err error)
+	built func()
 }
 
 func (l logger) Errorf(format string, args ...any) { l.warn("badger", fmt.Errorf(format, args...)) }
 func (logger) Warningf(string, ...any)             {}
 func (logger) Infof(string, ...any)                {}
-func (logger) Debugf(string, ...any)               {}
+
+// Debugf is told by each goroutine of a compaction that it has read and sorted what makes one table.
+func (l logger) Debugf(format string, _ ...any) {
+	if strings.HasPrefix(format, builtFormat) {
+		l.built()
+	}
+}
+
+const builtFormat = "[%d] LOG Compact. Added "
 
 // Badger's allocator loses data on 32 bits: there this does not compile.
 const _ uint = strconv.IntSize - 64
