@@ -177,18 +177,28 @@ func (s *setSource) entry() ([]byte, int64, error) { return parseStored(s.stored
 
 func (s *setSource) err() error { return nil }
 
-// cursorSource walks the backend.
+// cursorSource walks the backend. A backend may walk over many deletions until it comes to a pair, so one that stands where a
+// seek leads is left there: walks seek group after group, upwards.
 type cursorSource struct {
-	cursor Cursor
-	held   []byte // the key, or nil
+	cursor     Cursor
+	held       []byte // the key, or nil
+	descending bool
+	sought     []byte // from here to the key there is nothing; meaningless while !stands
+	stands     bool
 }
 
 func (s *cursorSource) seek(key []byte) {
+	if s.stands && bytes.Compare(s.sought, key) <= 0 && (s.held == nil || bytes.Compare(key, s.held) <= 0) {
+		return
+	}
 	s.cursor.Seek(key)
 	s.hold()
+	s.sought = append(s.sought[:0], key...)
+	s.stands = !s.descending && s.cursor.Err() == nil
 }
 
 func (s *cursorSource) next() {
+	s.stands = false
 	s.cursor.Next()
 	s.hold()
 }
@@ -231,6 +241,6 @@ func (b *basis) walk(r Range, descending bool) (*merged, Cursor, error) {
 			m.layers = append(m.layers, &setSource{set: &p.set, descending: descending})
 		}
 	}
-	m.layers = append(m.layers, &cursorSource{cursor: cursor})
+	m.layers = append(m.layers, &cursorSource{cursor: cursor, descending: descending})
 	return m, cursor, nil
 }
