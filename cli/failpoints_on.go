@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
@@ -41,7 +42,8 @@ var keptIn = map[string]string{"offsets": "", "changelog": "changelog", "snapsho
 // is reached. Points are the steps of a batch ("run:before", "decide:after") and the file operations by the class of their
 // path ("sync:before offsets/.N.tmp"), and those of the state store ("state apply-marker"). WASMILL_FAILPOINT_TRACE names a
 // file that gets every point reached, one a line, WASMILL_FAILPOINT_KEEP a folder that keeps what is removed of some kinds, and
-// WASMILL_STATE_SIZES the sizes of the state store, as tune takes them.
+// WASMILL_STATE_SIZES the sizes of the state store, as tune takes them. WASMILL_CLOCK_SHIFT puts the clock off. With WASMILL_STATE_HELD the background apply is held
+// back (see held).
 func failpoints(e *Env, p *pipeline.Env) {
 	point, count := e.getenv("WASMILL_FAILPOINT"), int64(1)
 	if base, n, ok := strings.Cut(point, "@"); ok {
@@ -81,8 +83,15 @@ func failpoints(e *Env, p *pipeline.Env) {
 		hit(op + " " + class(name))
 		return nil
 	})
+	if shift, err := time.ParseDuration(e.getenv("WASMILL_CLOCK_SHIFT")); err == nil {
+		p.Clock = systemClock{func() time.Time { return e.Now().Add(shift) }}
+	}
 	if sizes := e.getenv("WASMILL_STATE_SIZES"); sizes != "" {
 		tune(p, sizes)
+	}
+	if e.getenv("WASMILL_STATE_HELD") != "" {
+		p.Backend = openHeld
+		p.TuneState = func(c *statestore.Config) { c.SnapshotBatches = -1 }
 	}
 }
 

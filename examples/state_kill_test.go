@@ -50,6 +50,7 @@ type ledgerKills struct {
 	ledgerSpec
 	rng *rand.Rand
 
+	shift                time.Duration  // how far the clock is off
 	at                   map[string]int // kills by point, "" for random instants
 	killed, tables       int
 	views, lateN, timers int
@@ -210,7 +211,7 @@ func (k *ledgerKills) trace(t *testing.T) map[string]int {
 }
 
 func (k *ledgerKills) env(dir string) []string {
-	return []string{smallState, "WASMILL_FAILPOINT_KEEP=" + filepath.Join(dir, keptPlans)}
+	return []string{smallState, "WASMILL_FAILPOINT_KEEP=" + filepath.Join(dir, keptPlans), "WASMILL_CLOCK_SHIFT=" + k.shift.String()}
 }
 
 // table makes one table, killed at the planned points in order, then finished and checked.

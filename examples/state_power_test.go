@@ -33,7 +33,8 @@ var powerPoints = []string{
 
 // TestStatePowerCut kills the program and then does to its files what a power cut can: whatever was not synced is lost, cut,
 // or full of zeros or of something else; names that were made are gone, and names that were removed are back. The next run
-// goes on, and what comes out and what is kept equals the oracle.
+// goes on, and what comes out and what is kept equals the oracle. In every second table the lanes and the clock are others
+// after each cut.
 func TestStatePowerCut(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("cuts from seed %d", seed)
@@ -44,8 +45,18 @@ func TestStatePowerCut(t *testing.T) {
 	p := powerFailure{rng: k.rng}
 	for p.cuts < powerCuts(t) {
 		dir, file := k.setup(t)
+		text := mustRead(t, file)
+		k.anyOrder, k.shift = k.tables%2 == 1, 0
 		var story []string
-		for range cutsPerTable {
+		for n := range cutsPerTable {
+			if k.anyOrder {
+				k.shift = []time.Duration{0, -time.Hour, 2 * time.Hour, -24 * time.Hour}[k.rng.IntN(4)]
+				lanes := fmt.Sprintf("spec:\n  lanes: %d\n", []int{4, 7, 1, 3}[n%4])
+				if err := os.WriteFile(file, []byte(strings.Replace(text, "spec:\n", lanes, 1)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				story = append(story, fmt.Sprintf("%d lanes, clock off by %v", []int{4, 7, 1, 3}[n%4], k.shift))
+			}
 			r := k.shoot(t, dir, file, shot{point: powerPoints[k.rng.IntN(len(powerPoints))]})
 			p.count(r)
 			if r.killed {

@@ -177,30 +177,31 @@ func (s *setSource) entry() ([]byte, int64, error) { return parseStored(s.stored
 
 func (s *setSource) err() error { return nil }
 
-// cursorSource walks the backend. A backend may walk over many deletions until it comes to a pair, so one that stands where a
-// seek leads is left there: walks seek group after group, upwards.
+// cursorSource walks the backend. It remembers that nothing lies between where it was sent and where it stands: a backend may
+// have to walk over a great many deleted keys to find that out, and whoever looks into all key groups in turn would have it
+// do so for each of them.
 type cursorSource struct {
 	cursor     Cursor
-	held       []byte // the key, or nil
 	descending bool
-	sought     []byte // from here to the key there is nothing; meaningless while !stands
-	stands     bool
+	held       []byte // the key, or nil
+	from       []byte // where it was sent
+	sent       bool   // and it has not gone on from there
 }
 
 func (s *cursorSource) seek(key []byte) {
-	if s.stands && bytes.Compare(s.sought, key) <= 0 && (s.held == nil || bytes.Compare(key, s.held) <= 0) {
+	if s.sent && bytes.Compare(s.from, key) <= 0 && (s.held == nil || bytes.Compare(key, s.held) <= 0) {
 		return
 	}
 	s.cursor.Seek(key)
 	s.hold()
-	s.sought = append(s.sought[:0], key...)
-	s.stands = !s.descending && s.cursor.Err() == nil
+	s.from = append(s.from[:0], key...)
+	s.sent = !s.descending && (s.held != nil || s.cursor.Err() == nil)
 }
 
 func (s *cursorSource) next() {
-	s.stands = false
 	s.cursor.Next()
 	s.hold()
+	s.sent = false
 }
 
 func (s *cursorSource) hold() {

@@ -54,6 +54,7 @@ type backend struct {
 	lock  io.Closer
 	db    *badgerdb.DB
 	trim  trimmer
+	pace  pacer
 
 	memTable int64
 

@@ -82,6 +82,7 @@ func (b *backend) open(ctx context.Context) error {
 		return errors.Join(err, db.Close())
 	}
 	b.trim.start(b)
+	b.pace.start()
 	return nil
 }
 
@@ -117,11 +118,12 @@ func openDB(opt badgerdb.Options) (db *badgerdb.DB, err error) {
 }
 
 // settings were measured with 5 million keys. A large first level saves a level below it, and with it a third of the CPU of
-// all writing, which compaction is most of. They are for little memory, too: no caches and no compression, since tables are mapped (measured: half the CPU of a read
-// and a third less memory than with Snappy and a small cache, for 1.7 times the disk).
+// all writing, which compaction is most of. They are for little memory, too: no caches and no compression, since tables are
+// mapped (measured: half the CPU of a read and a third less memory than with Snappy and a small cache, for 1.7 times the
+// disk), and tables of one small size on all levels.
 func (b *backend) settings() badgerdb.Options {
 	opt := badgerdb.DefaultOptions(b.cfg.Dir).
-		WithLogger(logger{b.cfg.Warning, func() { b.trim.built(b) }}).
+		WithLogger(logger{b.cfg.Warning, b.tableMade}).
 		WithExternalMagic(layoutVersion).
 		WithSyncWrites(false). // the logs are not used; tables and the manifest are always synced
 		WithDetectConflicts(false).
@@ -138,8 +140,8 @@ func (b *backend) settings() badgerdb.Options {
 		WithNumCompactors(2).
 		WithBaseTableSize(tableSize).
 		WithBaseLevelSize(128 << 20).
-		WithNumLevelZeroTables(12).
-		WithNumLevelZeroTablesStall(40).
+		WithNumLevelZeroTables(levelZero).
+		WithNumLevelZeroTablesStall(levelZeroStall).
 		WithNumGoroutines(1)
 	opt.TableSizeMultiplier = 1
 	return opt
@@ -179,6 +181,7 @@ func (b *backend) load() error {
 func (b *backend) Close() error {
 	b.closeOnce.Do(func() {
 		b.trim.close()
+		b.pace.close()
 		b.closeErr = errors.Join(b.db.Close(), b.lock.Close())
 	})
 	return b.closeErr
@@ -186,8 +189,8 @@ func (b *backend) Close() error {
 
 // logger hands on Badger's errors and drops the rest, which is talk of its own affairs.
 type logger struct {
-	warn  func(op string, err error)
-	built func()
+	warn func(op string, err error)
+	made func()
 }
 
 func (l logger) Errorf(format string, args ...any) { l.warn("badger", fmt.Errorf(format, args...)) }
@@ -196,12 +199,18 @@ func (logger) Infof(string, ...any)                {}
 
 // Debugf is told by each goroutine of a compaction that it has read and sorted what makes one table.
 func (l logger) Debugf(format string, _ ...any) {
-	if strings.HasPrefix(format, builtFormat) {
-		l.built()
+	if strings.HasPrefix(format, madeFormat) {
+		l.made()
 	}
 }
 
-const builtFormat = "[%d] LOG Compact. Added "
+const madeFormat = "[%d] LOG Compact. Added "
+
+// tableMade is called by each goroutine of a compaction for each table.
+func (b *backend) tableMade() {
+	b.pace.wait(func() int { return b.db.Levels()[0].NumTables })
+	b.trim.made(b)
+}
 
 // Badger's allocator loses data on 32 bits: there this does not compile.
 const _ uint = strconv.IntSize - 64

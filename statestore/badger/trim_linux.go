@@ -77,9 +77,9 @@ func (t *trimmer) look(b *backend) {
 	}
 }
 
-// built is called by each goroutine of a compaction for each table that it makes. It waits for one that is at it: else they
+// made is called by each goroutine of a compaction for each table that it makes. It waits for one that is at it: else they
 // would fill more pages than it can give back.
-func (t *trimmer) built(b *backend) {
+func (t *trimmer) made(b *backend) {
 	if t.on.Load() {
 		t.busy.Lock()
 		defer t.busy.Unlock()

@@ -9,4 +9,4 @@ func (*trimmer) start(*backend) {}
 func (*trimmer) close()         {}
 func (*trimmer) tick(*backend)  {}
 func (*trimmer) look(*backend)  {}
-func (*trimmer) built(*backend) {}
+func (*trimmer) made(*backend)  {}
