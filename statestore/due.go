@@ -119,7 +119,11 @@ func (l *Lane) Due(most int, visit func(t *Timer) error) (more bool, err error) 
 	}
 	var found [domains][]dueTimer
 	for d := range domains {
-		at, ok := limit(d, l.txn.info.WatermarkMS, l.txn.info.TimeMS)
+		watermark := l.txn.info.WatermarkMS
+		if l.held != nil {
+			watermark = *l.held
+		}
+		at, ok := limit(d, watermark, l.txn.info.TimeMS)
 		if !ok || !l.mayBeDue(d, at) {
 			continue
 		}

@@ -293,7 +293,7 @@ func TestManyTimersAtOneInstant(t *testing.T) {
 			t.Error(more, err)
 		}
 	})
-	if due, err := s.Due(99, 1<<40); due || err != nil {
+	if due, err := s.Due(1<<40, everywhere(99)); due || err != nil {
 		t.Errorf("due %v %v", due, err)
 	}
 	if n := c.visited(); n != 0 {
@@ -346,7 +346,7 @@ func TestTimersAfterRestart(t *testing.T) {
 	must(t, s.Close())
 	c := &counted{}
 	s = openWith(t, config(fs.Process(), c.opener(disk)))
-	if due, err := s.Due(499, 499); due || err != nil {
+	if due, err := s.Due(499, everywhere(499)); due || err != nil {
 		t.Error(due, err)
 	}
 	if n := c.visited(); n > 3*64*2 {
@@ -354,11 +354,11 @@ func TestTimersAfterRestart(t *testing.T) {
 	}
 	c.reset()
 	for range 10 {
-		if due, err := s.Due(499, 499); due || err != nil {
+		if due, err := s.Due(499, everywhere(499)); due || err != nil {
 			t.Error(due, err)
 		}
 	}
-	if due, err := s.Due(500, 499); !due || err != nil {
+	if due, err := s.Due(499, everywhere(500)); !due || err != nil {
 		t.Error(due, err)
 	}
 	if n := c.visited(); n > 2 {
@@ -390,7 +390,7 @@ func TestNoTimersAfterRestart(t *testing.T) {
 	c := &counted{}
 	s = openWith(t, config(fs.Process(), c.opener(disk)))
 	c.reset()
-	if due, err := s.Due(6000, 6000); due || err != nil || fired != 1000 {
+	if due, err := s.Due(6000, everywhere(6000)); due || err != nil || fired != 1000 {
 		t.Error(due, err, fired)
 	}
 	looked := c.seeks.Load()
@@ -522,7 +522,7 @@ func TestRetiredTables(t *testing.T) {
 			t.Fatalf("batch %d: %d entries after %d", n, sum.Entries, total)
 		}
 		total += sum.Entries
-		if due, err := s.Due(5, 5); due || err != nil {
+		if due, err := s.Due(5, everywhere(5)); due || err != nil {
 			t.Errorf("a timer of a retired stage is due: %v", err)
 		}
 	}

@@ -133,7 +133,7 @@ func (e *Engine) timersDue(p *checkpoint.Plan) (bool, error) {
 	if e.cfg.Store == nil {
 		return false, nil
 	}
-	due, err := e.cfg.Store.Due(p.WatermarkMS, p.TimeMS)
+	due, err := e.cfg.Store.Due(p.TimeMS, e.cfg.Graph.watermarks(p.WatermarkMS))
 	if err != nil {
 		return false, fmt.Errorf("look for timers that are due: %w", err)
 	}
