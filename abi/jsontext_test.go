@@ -159,8 +159,7 @@ func TestKeyOf(t *testing.T) {
 		{`{"a":"x","b":2}`, []string{"/b", "/a", "/b"}, `[2,"x",2]`, true},
 		{`{"a":"x","b":null}`, []string{"/a", "/b"}, "", false},
 		{`{"a":"` + long + `"}`, []string{"/a"}, long, true},
-		{`{"a":"` + long + `k"}`, []string{"/a"}, "", false},
-		{`{"a":"` + long[4:] + `","b":1}`, []string{"/a", "/b"}, "", false},
+		{`{"a":"` + long + `k"}`, []string{"/a"}, long + "k", true},
 		{`{}`, nil, "", false},
 	} {
 		if got, ok := keyOf(t, c.value, c.pointers...); got != c.want || ok != c.ok {

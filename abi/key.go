@@ -4,7 +4,7 @@ import "encoding/binary"
 
 // KeyOf appends the key that keyBy takes from a value's located fields to dst. One field gives a string's text or another
 // scalar as it is written; several give a JSON array of them without blanks and with the shortest escapes. There is no
-// key, and false, when one of them is absent, null, an object or an array, or when the key is longer than MaxStateKey.
+// key, and false, when one of them is absent, null, an object or an array. It may be longer than MaxStateKey.
 func KeyOf(value []byte, fields []Field, dst []byte) ([]byte, bool) {
 	start := len(dst)
 	var ok bool
@@ -16,7 +16,7 @@ func KeyOf(value []byte, fields []Field, dst []byte) ([]byte, bool) {
 	default:
 		dst, ok = appendKeyArray(value, fields, dst)
 	}
-	if !ok || len(dst)-start > MaxStateKey {
+	if !ok {
 		return dst[:start], false
 	}
 	return dst, true

@@ -9,6 +9,12 @@ type Manifest struct {
 	Outputs []OutputPort
 	Tables  []Table
 	Config  []byte // a JSON schema, nil when there is none
+	// StateConfig names members of the config that the meaning of the state depends on. A host does not run the transform over
+	// state that was made with another value of one of them.
+	StateConfig []string
+	// Delay says how far what comes out may lie behind the watermark in event time: the sum of some durations, each a text
+	// such as "10s", or a JSON pointer to one in the config, which counts when it is there. Texts count when a pointer does.
+	Delay []string
 }
 
 // InputPort is one declared input.

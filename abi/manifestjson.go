@@ -16,6 +16,15 @@ var ErrManifest = errors.New("bad manifest")
 // JSONContent is the content of a port whose values are JSON texts. Other contents are names for people.
 const JSONContent = "json"
 
+// MaxStateConfig is how many members of the config a manifest may say that state depends on.
+const MaxStateConfig = 64
+
+// MaxDelays is how many durations a manifest may name as its delay.
+const MaxDelays = 16
+
+// maxMemberName bounds the name of one of them, in bytes.
+const maxMemberName = 128
+
 // maxVersionText bounds the version that a manifest gives.
 const maxVersionText = 64
 
@@ -71,6 +80,10 @@ func (p *manifestParser) manifest() error {
 			return p.array(MaxTables, p.table)
 		case "config":
 			return p.config()
+		case "stateConfig":
+			return p.array(MaxStateConfig, p.stateConfig)
+		case "delay":
+			return p.array(MaxDelays, p.delay)
 		default:
 			return errors.New("unknown name")
 		}
@@ -369,6 +382,40 @@ func (p *manifestParser) table() error {
 	return nil
 }
 
+func (p *manifestParser) stateConfig() error {
+	s, err := p.string()
+	if err != nil {
+		return err
+	}
+	if s == "" || len(s) > maxMemberName {
+		return fmt.Errorf("a member's name has 1 to %d bytes", maxMemberName)
+	}
+	for _, other := range p.m.StateConfig {
+		if other == s {
+			return fmt.Errorf("%q comes twice", s)
+		}
+	}
+	p.m.StateConfig = append(p.m.StateConfig, s)
+	return nil
+}
+
+func (p *manifestParser) delay() error {
+	s, err := p.string()
+	if err != nil {
+		return err
+	}
+	if s == "" || len(s) > maxMemberName {
+		return fmt.Errorf("a delay has 1 to %d bytes", maxMemberName)
+	}
+	if s[0] == '/' {
+		if _, err := ParsePointer(s); err != nil {
+			return err
+		}
+	}
+	p.m.Delay = append(p.m.Delay, s)
+	return nil
+}
+
 func (p *manifestParser) tableType() (string, error) {
 	s, err := p.string()
 	if err != nil {
@@ -406,6 +453,9 @@ func (m *Manifest) JSON() []byte {
 	if m.Config != nil {
 		b = append(append(append(b, `"config":`...), m.Config...), ',')
 	}
+	if len(m.Delay) > 0 {
+		b = append(appendTexts(append(b, `"delay":`...), m.Delay), ',')
+	}
 	b = append(b, `"inputs":[`...)
 	for i, in := range m.Inputs {
 		b = appendObject(b, i, appendFields(appendContent(nil, in.Content), in.Fields), in.Name, "")
@@ -424,6 +474,9 @@ func (m *Manifest) JSON() []byte {
 		b = appendObject(b, i, appendContent(before, out.Content), out.Name, after)
 	}
 	b = append(b, ']')
+	if len(m.StateConfig) > 0 {
+		b = appendTexts(append(b, `,"stateConfig":`...), m.StateConfig)
+	}
 	if len(m.Tables) > 0 {
 		b = append(b, `,"tables":[`...)
 		for i, t := range m.Tables {
@@ -460,12 +513,16 @@ func appendFields(b []byte, fields []string) []byte {
 	if len(fields) == 0 {
 		return b
 	}
-	b = append(b, `"fields":[`...)
-	for i, f := range fields {
+	return append(appendTexts(append(b, `"fields":`...), fields), ',')
+}
+
+func appendTexts(b []byte, texts []string) []byte {
+	b = append(b, '[')
+	for i, s := range texts {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = AppendJSONString(b, []byte(f))
+		b = AppendJSONString(b, []byte(s))
 	}
-	return append(b, `],`...)
+	return append(b, ']')
 }

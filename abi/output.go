@@ -129,12 +129,16 @@ func (o *OutputRules) verdict(code int32) error {
 	return nil
 }
 
+// LaneFull begins the detail of the violation that a lane's output is over OutputRules.MaxBytes: whichever record comes last
+// is over it, though the others have filled it.
+const LaneFull = "output of the lane is over "
+
 func (o *OutputRules) charge(size uint64) error {
 	if size > MaxRecord {
 		return &Violation{Trap: TrapQuota, Detail: fmt.Sprintf("a record of %d bytes, at most %d are taken whatever the limits", size, MaxRecord)}
 	}
 	if int64(size) > o.MaxBytes-o.Used {
-		return &Violation{Trap: TrapQuota, Detail: fmt.Sprintf("output of the lane is over %d bytes (limits.output)", o.MaxBytes)}
+		return &Violation{Trap: TrapQuota, Detail: LaneFull + fmt.Sprintf("%d bytes (limits.output)", o.MaxBytes)}
 	}
 	o.Used += int64(size)
 	return nil

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"regexp"
@@ -11,11 +12,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/pipeline"
 	"github.com/wasmill/wasmill/statestore"
+	"github.com/wasmill/wasmill/statestore/badger"
 )
 
 // What makes two paths of one kind differ: partition values, digests and random names, numbers.
@@ -32,10 +36,16 @@ func class(name string) string {
 	return numbers.ReplaceAllString(random.ReplaceAllString(short, "H"), "N")
 }
 
+// keptIn are the folders that files of a folder are kept in when they are removed.
+var keptIn = map[string]string{"offsets": "", "changelog": "changelog", "snapshot": "snapshot"}
+
 // failpoints makes the process kill itself at a named point. WASMILL_FAILPOINT is NAME or NAME@N: the N-th time the point
 // is reached. Points are the steps of a batch ("run:before", "decide:after") and the file operations by the class of their
-// path ("sync:before offsets/.N.tmp"), and those of the state store ("state apply-marker"). WASMILL_FAILPOINT_TRACE names a file that gets every point reached, one a line.
-func failpoints(e *Env, events *engine.Events, state *statestore.Events) func(durable.Files) durable.Files {
+// path ("sync:before offsets/.N.tmp"), and those of the state store ("state apply-marker"). WASMILL_FAILPOINT_TRACE names a
+// file that gets every point reached, one a line, WASMILL_FAILPOINT_KEEP a folder that keeps what is removed of some kinds, and
+// WASMILL_STATE_SIZES the sizes of the state store, as tune takes them. WASMILL_CLOCK_SHIFT puts the clock off. With WASMILL_STATE_HELD the background apply is held
+// back (see held).
+func failpoints(e *Env, p *pipeline.Env) {
 	point, count := e.getenv("WASMILL_FAILPOINT"), int64(1)
 	if base, n, ok := strings.Cut(point, "@"); ok {
 		point = base
@@ -54,22 +64,53 @@ func failpoints(e *Env, events *engine.Events, state *statestore.Events) func(du
 			select {} // the signal is on its way
 		}
 	}
-	inner := events.Step
-	events.Step = func(b checkpoint.BatchID, s engine.Step, done bool) {
+	inner := p.Events.Step
+	p.Events.Step = func(b checkpoint.BatchID, s engine.Step, done bool) {
 		if inner != nil {
 			inner(b, s, done)
 		}
 		hit(string(s) + map[bool]string{false: ":before", true: ":after"}[done])
 	}
-	state.Point = func(name string) { hit("state " + name) }
-	return func(files durable.Files) durable.Files {
-		return durable.Tap(files, func(op, name string) error {
-			if strings.HasPrefix(op, "read") || strings.HasPrefix(op, "stat") || strings.HasPrefix(op, "list") || strings.HasPrefix(op, "open") || strings.HasPrefix(op, "close") {
-				return nil
-			}
-			hit(op + " " + class(name))
+	p.State.Point = func(name string) { hit("state " + name) }
+	kept := e.getenv("WASMILL_FAILPOINT_KEEP")
+	files := p.Files
+	p.Files = durable.Tap(files, func(op, name string) error {
+		if strings.HasPrefix(op, "read") || strings.HasPrefix(op, "stat") || strings.HasPrefix(op, "list") || strings.HasPrefix(op, "open") || strings.HasPrefix(op, "close") {
 			return nil
-		})
+		}
+		if dir, ok := keptIn[path.Base(path.Dir(name))]; kept != "" && ok && op == "remove:before" {
+			_ = files.Link(name, path.Join(kept, dir, path.Base(name))) // it may be there from an attempt before
+		}
+		hit(op + " " + class(name))
+		return nil
+	})
+	if shift, err := time.ParseDuration(e.getenv("WASMILL_CLOCK_SHIFT")); err == nil {
+		p.Clock = systemClock{func() time.Time { return e.Now().Add(shift) }}
+	}
+	if sizes := e.getenv("WASMILL_STATE_SIZES"); sizes != "" {
+		tune(p, sizes)
+	}
+	if e.getenv("WASMILL_STATE_HELD") != "" {
+		p.Backend = openHeld
+		p.TuneState = func(c *statestore.Config) { c.SnapshotBatches, c.SnapshotBytes = math.MaxInt, math.MaxInt64 }
+	}
+}
+
+// tune gives the state store small sizes, so that few batches pass every point of it: "snapshotBatches=3,memTable=65536".
+func tune(p *pipeline.Env, sizes string) {
+	n := map[string]int64{}
+	for pair := range strings.SplitSeq(sizes, ",") {
+		name, number, _ := strings.Cut(pair, "=")
+		n[name], _ = strconv.ParseInt(number, 10, 64) // 0 is the default
+	}
+	if n["memTable"] > 0 {
+		p.Backend = badger.Sized(n["memTable"])
+	}
+	p.TuneState = func(c *statestore.Config) {
+		c.CacheBytes = n["cacheBytes"]
+		c.BacklogBatches, c.BacklogBytes = int(n["backlogBatches"]), n["backlogBytes"]
+		c.ApplyBatches, c.ApplyBytes = int(n["applyBatches"]), n["applyBytes"]
+		c.SnapshotBatches, c.SnapshotBytes, c.SnapshotPart = int(n["snapshotBatches"]), n["snapshotBytes"], n["snapshotPart"]
 	}
 }
 

@@ -22,7 +22,8 @@ const (
 )
 
 func stateCommand(e *Env) *ucli.Command {
-	const where = "Takes a checkpoint directory, or a job file that names one. The job must not be running: its state has one owner at a time."
+	const where = "Takes a checkpoint directory, or a job file that names one. The job may be running: what it has written down is then built into a " +
+		"copy among the temporary files (TMPDIR), which takes as much room as the state, and goes back to its older snapshot."
 	return &ucli.Command{
 		Name:  "state",
 		Usage: "look into what the stages of a job keep",
@@ -127,7 +128,9 @@ func (e *Env) stateList(c *ucli.Context) error {
 			if err != nil {
 				return err
 			}
-			shown.Transforms = append(shown.Transforms, s)
+			if !s.Retired || len(s.Tables) > 0 || s.Timers > 0 {
+				shown.Transforms = append(shown.Transforms, s)
+			}
 		}
 		return nil
 	})
@@ -140,6 +143,7 @@ func (e *Env) stateList(c *ucli.Context) error {
 	return shown.page().print(e.Stdout)
 }
 
+// countStage counts what a transform keeps. Tables that are no longer in the job, and empty, are left out.
 func countStage(c *ucli.Context, v *pipeline.StateView, st *pipeline.StateStage) (stageShown, error) {
 	s := stageShown{Name: st.Name, KeyBy: st.KeyBy, Retired: st.Retired, Tables: []tableShown{}}
 	for i := range st.Tables {
@@ -148,7 +152,9 @@ func countStage(c *ucli.Context, v *pipeline.StateView, st *pipeline.StateStage)
 		if err != nil {
 			return s, err
 		}
-		s.Tables = append(s.Tables, tableShown{t.Name, t.Type, t.Retired, entries, size})
+		if !t.Retired || entries > 0 {
+			s.Tables = append(s.Tables, tableShown{t.Name, t.Type, t.Retired, entries, size})
+		}
 	}
 	var err error
 	s.Timers, _, err = v.Count(c.Context, &st.Timers)

@@ -43,7 +43,7 @@ func stockCommand(e *Env) *ucli.Command {
 	return &ucli.Command{
 		Name: "stock", Usage: "list the transforms that come with wasmill, or describe one", ArgsUsage: "[NAME]",
 		Description: "A job runs one with `module: stock:NAME`.",
-		Flags:       []ucli.Flag{outputFlag()},
+		Flags:       []ucli.Flag{&ucli.BoolFlag{Name: "expressions", Usage: "describe the expressions that they take"}, outputFlag()},
 		Action:      func(c *ucli.Context) error { return e.stock(c) },
 	}
 }
@@ -63,11 +63,22 @@ func (e *Env) stock(c *ucli.Context) error {
 	if c.NArg() > 1 {
 		return usagef(c, "one transform, not %d arguments", c.NArg())
 	}
+	if c.Bool("expressions") {
+		if c.NArg() > 0 {
+			return usagef(c, "--expressions takes no transform: all have the same")
+		}
+		fmt.Fprintln(e.Stdout, strings.TrimRight(transforms.ExpressionReference(), "\n"))
+		return nil
+	}
 	if name := strings.TrimPrefix(c.Args().First(), stockPrefix); name != "" {
 		if _, known := stockBinary(name); !known {
 			return noStock(name)
 		}
-		fmt.Fprintln(e.Stdout, strings.TrimRight(transforms.StockReference(name), "\n"))
+		text := strings.TrimRight(transforms.StockReference(name), "\n")
+		if strings.Contains(text, "EXPRESSIONS.md") {
+			text += "\n\n`wasmill transform stock --expressions` describes the expressions."
+		}
+		fmt.Fprintln(e.Stdout, text)
 		return nil
 	}
 	shown := []stockShown{}

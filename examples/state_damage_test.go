@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -36,11 +37,17 @@ var damages = []struct {
 type halfway struct {
 	ledgerSpec
 	dir, file, kept string
+	env             []string // of runs
 }
 
-func makeHalfway(t *testing.T) *halfway {
+// makeHalfway makes one. With small sizes and little retention it has snapshots and tables, and decisions that are gone.
+func makeHalfway(t *testing.T, small bool) *halfway {
 	t.Helper()
 	h := &halfway{dir: t.TempDir(), kept: t.TempDir(), ledgerSpec: ledgerSpec{entries: someEntries(300), files: 5, batch: 20, lateness: 3000}}
+	if small {
+		h.batch, h.retention = 8, fmt.Sprintf("{batches: %d, age: 0s}", retainedBatches)
+		h.env = []string{smallState, "WASMILL_FAILPOINT_KEEP=" + filepath.Join(h.dir, keptPlans)}
+	}
 	h.file = h.write(t, h.dir)
 	later := filepath.Join(t.TempDir(), "later")
 	for _, name := range []string{"003.jsonl", "004.jsonl"} {
@@ -48,13 +55,15 @@ func makeHalfway(t *testing.T) *halfway {
 			t.Fatal(err)
 		}
 	}
-	mustRun(t, "run", h.file)
+	if r := run(t, h.env, "run", h.file); r.code != 0 {
+		t.Fatal(r.stderr)
+	}
 	for _, name := range []string{"003.jsonl", "004.jsonl"} {
 		if err := os.Rename(later+name, filepath.Join(h.dir, "in", name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if r := run(t, []string{"WASMILL_FAILPOINT=decide:after@3"}, "run", h.file); !r.killed {
+	if r := run(t, append(slices.Clone(h.env), "WASMILL_FAILPOINT=decide:after@3"), "run", h.file); !r.killed {
 		t.Fatalf("not killed: %s", r.stderr)
 	}
 	h.copy(t, h.dir, h.kept)
@@ -64,7 +73,7 @@ func makeHalfway(t *testing.T) *halfway {
 // copy makes the checkpoint and the table of one folder those of another.
 func (h *halfway) copy(t *testing.T, from, to string) {
 	t.Helper()
-	for _, name := range []string{"checkpoint", "out"} {
+	for _, name := range []string{"checkpoint", "out", keptPlans} {
 		if err := os.RemoveAll(filepath.Join(to, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +106,19 @@ func (h *halfway) stateFiles(t *testing.T) (names []string) {
 // ends with what the oracle says, or stops and names the file, and goes on when that is put back. WASMILL_STATE_DAMAGE=all
 // damages every file in every way.
 func TestStateDamage(t *testing.T) {
-	h := makeHalfway(t)
+	testStateDamage(t, makeHalfway(t, false))
+}
+
+// TestStateDamageSmall does the same where there are snapshots and retention has thrown things away; only with all damages.
+func TestStateDamageSmall(t *testing.T) {
+	if os.Getenv("WASMILL_STATE_DAMAGE") != "all" {
+		t.Skip("WASMILL_STATE_DAMAGE=all")
+	}
+	testStateDamage(t, makeHalfway(t, true))
+}
+
+func testStateDamage(t *testing.T, h *halfway) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(5, 6))
 	went, refused := 0, 0
 	all := os.Getenv("WASMILL_STATE_DAMAGE") == "all"
@@ -139,7 +160,7 @@ func (h *halfway) damage(t *testing.T, name string, d int, rng *rand.Rand) (went
 	} else if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, nil, "run", h.file)
+	r := run(t, h.env, "run", h.file)
 	if r.killed {
 		t.Fatalf("%s: killed", what)
 	}
@@ -155,7 +176,7 @@ func (h *halfway) damage(t *testing.T, name string, d int, rng *rand.Rand) (went
 		if err := os.WriteFile(path, was, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r := run(t, nil, "run", h.file); r.code != 0 {
+		if r := run(t, h.env, "run", h.file); r.code != 0 {
 			t.Fatalf("%s: with the file put back: %s", what, r.stderr)
 		}
 	}

@@ -177,20 +177,31 @@ func (s *setSource) entry() ([]byte, int64, error) { return parseStored(s.stored
 
 func (s *setSource) err() error { return nil }
 
-// cursorSource walks the backend.
+// cursorSource walks the backend. It remembers that nothing lies between where it was sent and where it stands: a backend may
+// have to walk over a great many deleted keys to find that out, and whoever looks into all key groups in turn would have it
+// do so for each of them.
 type cursorSource struct {
-	cursor Cursor
-	held   []byte // the key, or nil
+	cursor     Cursor
+	descending bool
+	held       []byte // the key, or nil
+	from       []byte // where it was sent
+	sent       bool   // and it has not gone on from there
 }
 
 func (s *cursorSource) seek(key []byte) {
+	if s.sent && bytes.Compare(s.from, key) <= 0 && (s.held == nil || bytes.Compare(key, s.held) <= 0) {
+		return
+	}
 	s.cursor.Seek(key)
 	s.hold()
+	s.from = append(s.from[:0], key...)
+	s.sent = !s.descending && (s.held != nil || s.cursor.Err() == nil)
 }
 
 func (s *cursorSource) next() {
 	s.cursor.Next()
 	s.hold()
+	s.sent = false
 }
 
 func (s *cursorSource) hold() {
@@ -231,6 +242,6 @@ func (b *basis) walk(r Range, descending bool) (*merged, Cursor, error) {
 			m.layers = append(m.layers, &setSource{set: &p.set, descending: descending})
 		}
 	}
-	m.layers = append(m.layers, &cursorSource{cursor: cursor})
+	m.layers = append(m.layers, &cursorSource{cursor: cursor, descending: descending})
 	return m, cursor, nil
 }

@@ -119,7 +119,11 @@ func (l *Lane) Due(most int, visit func(t *Timer) error) (more bool, err error) 
 	}
 	var found [domains][]dueTimer
 	for d := range domains {
-		at, ok := limit(d, l.txn.info.WatermarkMS, l.txn.info.TimeMS)
+		watermark := l.txn.info.WatermarkMS
+		if l.held != nil {
+			watermark = *l.held
+		}
+		at, ok := limit(d, watermark, l.txn.info.TimeMS)
 		if !ok || !l.mayBeDue(d, at) {
 			continue
 		}
@@ -187,12 +191,14 @@ func (f *finder) find() (list []dueTimer, rest bool, err error) {
 	return f.found, f.rest, nil
 }
 
-// group collects the due timers of one group.
+// group collects the due timers of one group. It begins at the bound: what has fired before lies below it, and a backend may
+// have to walk over what is left of that for long.
 func (f *finder) group(m *merged, group uint8) error {
 	after := &f.lane.timers.after[group][f.domain]
 	tid := f.lane.txn.stages[f.lane.stage].transform
 	prefix := append(appendHead(make([]byte, 0, headLen+2), tid, group, timerTable), timerKeyLen, byte(f.domain))
-	for m.seek(prefix, prefix); m.key() != nil; m.next() {
+	start := appendInstant(nil, tid, group, uint8(f.domain), f.lane.timers.base[group][f.domain])
+	for m.seek(start, prefix); m.key() != nil; m.next() {
 		if !m.top.live() {
 			continue
 		}

@@ -285,7 +285,7 @@ func (w *world) batch() {
 	w.mark += w.r.Int64N(4)
 	info := statestore.BatchInfo{Batch: n, TimeMS: w.now, WatermarkMS: w.mark, Lanes: w.lanes, Stages: w.stages}
 	due := w.due(before, info)
-	if got, err := w.store.Due(info.WatermarkMS, info.TimeMS); err != nil || got != (due > 0) && n > 0 && stages == fmt.Sprint(w.stages) {
+	if got, err := w.store.Due(info.TimeMS, everywhere(info.WatermarkMS)); err != nil || got != (due > 0) && n > 0 && stages == fmt.Sprint(w.stages) {
 		w.t.Fatalf("due: %v, %v; %d timers are", got, err, due)
 	}
 	seed := w.r.Uint64()

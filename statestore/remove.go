@@ -19,7 +19,7 @@ type retiredID struct{ transform, table uint16 }
 func (t *Txn) removeByItself(ctx context.Context, bound int64, isEmpty func(retiredID) bool) error {
 	t.nextExpiry = bound
 	if bound <= t.info.TimeMS {
-		list, next, err := t.basis.expired(t.info.TimeMS, maxRemovals)
+		list, next, err := t.basis.expired(bound, t.info.TimeMS, maxRemovals)
 		if err != nil {
 			return err
 		}
@@ -39,10 +39,11 @@ func (t *Txn) removeByItself(ctx context.Context, bound int64, isEmpty func(reti
 	return nil
 }
 
-// expired returns the first most entries that expire at or before now, and a time before which none of the others does.
-func (b *basis) expired(now int64, most int) (list []expiring, next int64, err error) {
+// expired returns the first most entries that expire at or before now, and a time before which none of the others does. None
+// expires below bound.
+func (b *basis) expired(bound, now int64, most int) (list []expiring, next int64, err error) {
 	next = never
-	list, next, err = b.expiredInBackend(now, most)
+	list, next, err = b.expiredInBackend(bound, now, most)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -70,13 +71,13 @@ func (b *basis) expired(now int64, most int) (list []expiring, next int64, err e
 }
 
 // expiredInBackend reads the backend's index. Entries that a waiting batch changes are not for it to say.
-func (b *basis) expiredInBackend(now int64, most int) (list []expiring, next int64, err error) {
+func (b *basis) expiredInBackend(bound, now int64, most int) (list []expiring, next int64, err error) {
 	cursor, err := b.backend.Cursor(b.asOf, Range{Lower: []byte{indexPrefix}, Upper: []byte{indexPrefix + 1}}, false)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the index by expiry: %w", err)
 	}
 	next = never
-	for cursor.Seek([]byte{indexPrefix}); cursor.Valid(); cursor.Next() {
+	for cursor.Seek(appendIndex(nil, bound, nil)); cursor.Valid(); cursor.Next() {
 		at, key, perr := parseIndex(cursor.Key())
 		if perr != nil {
 			err = perr

@@ -18,6 +18,7 @@ func (s *Store) Retain(ctx context.Context, oldest int64) error {
 	}
 	keep = min(keep, boundary.Batch+1) // what lies between is read from changelogs
 	if horizon > s.backend.Oldest() {
+		s.cfg.Events.Point("discard")
 		if err := s.backend.Discard(horizon); err != nil {
 			return fmt.Errorf("discard old state: %w", err)
 		}

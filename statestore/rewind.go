@@ -210,6 +210,7 @@ func (s *Store) hasBackend() bool {
 
 // build builds a new backend from a snapshot and changelogs.
 func (s *Store) build(ctx context.Context, base, batch int64, logs []changelogFile, why error) error {
+	s.cfg.Events.Point("rebuild-begin")
 	if err := s.replaceBackend(ctx, base); err != nil {
 		return err
 	}
@@ -219,6 +220,7 @@ func (s *Store) build(ctx context.Context, base, batch int64, logs []changelogFi
 	if err := s.follow(ctx, logs); err != nil {
 		return err
 	}
+	s.cfg.Events.Point("rebuild-end")
 	s.cfg.Events.Rebuilt(base, why)
 	return nil
 }
@@ -288,6 +290,7 @@ func (s *Store) replaceBackend(ctx context.Context, base int64) error {
 	if err != nil {
 		return s.without(err)
 	}
+	s.cfg.Events.Point("rebuild-load")
 	if err = s.loadSnapshot(ctx, backend, base); err == nil {
 		err = s.adopt(backend)
 	}

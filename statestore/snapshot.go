@@ -28,9 +28,8 @@ const (
 
 const (
 	keptSnapshots = 2
-	// minPart is what is written of a snapshot after a batch is applied, so that the work is spread over many batches and
-	// the file is synced in small pieces. Large snapshots are written in snapshotParts parts.
-	minPart       = 2 << 20
+	// snapshotParts is how many parts a large snapshot is written in, one after each apply, so that the work is spread over
+	// many batches and the file is synced in small pieces.
 	snapshotParts = 256
 )
 
@@ -247,11 +246,11 @@ func (c *snapshots) begin(s *Store, batch int64) error {
 func (c *snapshots) part(s *Store) (done bool, err error) {
 	w := c.writing
 	s.cfg.Events.Point("snapshot-part")
-	target := max(minPart, c.size/snapshotParts)
+	target := max(s.cfg.SnapshotPart, c.size/snapshotParts)
 	for written := int64(0); written < target && w.cursor.Valid(); {
 		w.raw = w.raw[:0]
 		count := 0
-		for ; len(w.raw) < blockTarget && w.cursor.Valid(); w.cursor.Next() {
+		for ; int64(len(w.raw)) < min(blockTarget, target) && w.cursor.Valid(); w.cursor.Next() {
 			stored, err := w.cursor.Value()
 			if err != nil {
 				return false, err

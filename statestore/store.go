@@ -16,13 +16,14 @@ import (
 const (
 	DefaultCacheBytes     = 32 << 20
 	DefaultBacklogBatches = 64
-	DefaultBacklogBytes   = 64 << 20
+	DefaultBacklogBytes   = 32 << 20
 	DefaultApplyBatches   = 8
 	DefaultApplyBytes     = 4 << 20
 	DefaultApplyAfter     = 300 * time.Millisecond
 
 	DefaultSnapshotBytes   = 16 << 20
 	DefaultSnapshotBatches = 1000
+	DefaultSnapshotPart    = 2 << 20
 )
 
 // Config is what a Store is opened with.
@@ -50,7 +51,9 @@ type Config struct {
 	// Retain says, which is for tests.
 	SnapshotBytes   int64
 	SnapshotBatches int
-	Events          Events
+	// SnapshotPart is the bytes of a snapshot that are written, at least, after a batch is applied. 0 is the default.
+	SnapshotPart int64
+	Events       Events
 	// Now is the clock of durations; nil leaves them 0.
 	Now func() time.Time
 }
@@ -58,7 +61,8 @@ type Config struct {
 // Events are told of what happens in the background. Nil functions are left out. They must not call the store.
 type Events struct {
 	// Point is told of named points of seal and apply, for tests that end the process there: "seal", "apply-begin",
-	// "apply-chunk", "apply-marker", "apply-end", "snapshot-begin", "snapshot-part", "snapshot-link", "snapshot-end".
+	// "apply-chunk", "apply-marker", "apply-end", "snapshot-begin", "snapshot-part", "snapshot-link", "snapshot-end", "discard",
+	// "rebuild-begin", "rebuild-load", "rebuild-end", and "clear" before the backend removes a file.
 	Point func(name string)
 	// Applied is told of each applied batch: entries and bytes of its changelog, uncompressed.
 	Applied func(batch, entries, bytes int64, took time.Duration)
@@ -85,6 +89,9 @@ func (c *Config) fill() {
 	}
 	if c.SnapshotBatches == 0 {
 		c.SnapshotBatches = DefaultSnapshotBatches
+	}
+	if c.SnapshotPart <= 0 {
+		c.SnapshotPart = DefaultSnapshotPart
 	}
 	if c.ApplyBatches <= 0 {
 		c.ApplyBatches = DefaultApplyBatches

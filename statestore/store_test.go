@@ -77,7 +77,7 @@ func TestStateSurvives(t *testing.T) {
 	if s.Last() != 0 {
 		t.Errorf("last %d", s.Last())
 	}
-	due, err := s.Due(5, 0)
+	due, err := s.Due(0, everywhere(5))
 	if !due || err != nil {
 		t.Errorf("due: %v %v", due, err)
 	}
@@ -120,5 +120,43 @@ func TestStateSurvives(t *testing.T) {
 	must(t, v.Export(t.Context(), tab, func(r *statestore.Row) bool { n++; return true }))
 	if n != 2 {
 		t.Errorf("%d rows", n)
+	}
+}
+
+// everywhere is one watermark for all stages.
+func everywhere(ms int64) func(string) int64 { return func(string) int64 { return ms } }
+
+// TestHeldWatermark: timers of a lane whose watermark is held back are due by that one, and the store knows for which stages
+// any is due.
+func TestHeldWatermark(t *testing.T) {
+	s := open(t, faulty.New().Process(), mem.New())
+	set := func(l *statestore.Lane) {
+		must(t, l.SetTimer(statestore.Timer{AtMS: 50, Group: 3, Key: []byte("a"), Sub: []byte("x")}))
+	}
+	batch(t, s, statestore.BatchInfo{Batch: 0, TimeMS: 1}, set)
+	for _, c := range []struct {
+		watermark int64
+		want      bool
+	}{{0, false}, {49, false}, {50, true}} {
+		due, err := s.Due(1, func(stage string) int64 {
+			if stage == "hourly" {
+				return c.watermark
+			}
+			return 1 << 40
+		})
+		if due != c.want || err != nil {
+			t.Errorf("due under %d: %v, %v", c.watermark, due, err)
+		}
+	}
+	for i, c := range []struct{ held, fired int64 }{{0, 0}, {49, 0}, {50, 1}} {
+		fired := int64(0)
+		batch(t, s, statestore.BatchInfo{Batch: int64(i + 1), TimeMS: 1, WatermarkMS: 99}, func(l *statestore.Lane) {
+			l.HoldWatermark(c.held)
+			_, err := l.Due(10, func(*statestore.Timer) error { fired++; return nil })
+			must(t, err)
+		})
+		if fired != c.fired {
+			t.Errorf("held at %d: %d timers fire, want %d", c.held, fired, c.fired)
+		}
 	}
 }

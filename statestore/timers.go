@@ -2,19 +2,19 @@ package statestore
 
 import "fmt"
 
-// Due reports whether any timer is due under a watermark and a time, in milliseconds; a watermark of 0 is none yet.
-func (s *Store) Due(watermarkMS, timeMS int64) (bool, error) {
+// Due reports whether any timer is due at a time and under the watermark of its stage, in milliseconds; a watermark of 0 is
+// none yet.
+func (s *Store) Due(timeMS int64, watermark func(stage string) int64) (bool, error) {
 	for d := range domains {
-		at, ok := limit(d, watermarkMS, timeMS)
-		if !ok {
-			continue
-		}
-		first, err := s.firstTimer(d, at)
-		if err != nil {
-			return false, err
-		}
-		if first <= at {
-			return true, nil
+		_, due, err := s.firstTimer(d, func(stage string) int64 {
+			at, ok := limit(d, watermark(stage), timeMS)
+			if !ok {
+				return unknownTime
+			}
+			return at
+		})
+		if err != nil || due {
+			return due, err
 		}
 	}
 	return false, nil
@@ -22,7 +22,7 @@ func (s *Store) Due(watermarkMS, timeMS int64) (bool, error) {
 
 // NextTimer is a time before which no timer of a domain is due; ok is false when there is none at all.
 func (s *Store) NextTimer(domain int) (ms int64, ok bool) {
-	at, err := s.firstTimer(domain, unknownTime)
+	at, _, err := s.firstTimer(domain, func(string) int64 { return unknownTime })
 	if err != nil { // the next batch says so; until then there is no telling when a timer is due
 		s.cfg.Events.Warning("look for timers", err)
 		return unknownTime, true
@@ -30,14 +30,15 @@ func (s *Store) NextTimer(domain int) (ms int64, ok bool) {
 	return at, at != never
 }
 
-// firstTimer is a lower bound of a domain's timers. It is exact where the bounds kept so far are at or below upTo.
-func (s *Store) firstTimer(domain int, upTo int64) (int64, error) {
+// firstTimer is a lower bound of a domain's timers, and whether one of a stage is due up to the stage's limit. The bound is
+// exact where those kept so far are at or below the limit; unknownTime is a limit under which nothing is due.
+func (s *Store) firstTimer(domain int, limit func(stage string) int64) (first int64, due bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return never, ErrClosed
+		return never, false, ErrClosed
 	}
-	first := int64(never)
+	first = never
 	var look *merged
 	var cursor Cursor
 	defer func() {
@@ -50,6 +51,7 @@ func (s *Store) firstTimer(domain int, upTo int64) (int64, error) {
 		if tr.Retired || bounds == nil {
 			continue
 		}
+		upTo := limit(tr.Name)
 		for g := range Groups {
 			if bounds[g][domain] > upTo {
 				first = min(first, bounds[g][domain])
@@ -58,28 +60,27 @@ func (s *Store) firstTimer(domain int, upTo int64) (int64, error) {
 			if look == nil {
 				b := s.basisLocked()
 				defer s.releaseLocked(b)
-				var err error
 				if look, cursor, err = b.walk(Range{Lower: []byte{dataPrefix}, Upper: []byte{dataPrefix + 1}}, false); err != nil {
-					return never, err
+					return never, false, err
 				}
 			}
-			at, err := firstIn(look, tr.ID, uint8(g), domain)
+			at, err := firstIn(look, tr.ID, uint8(g), domain, bounds[g][domain])
 			if err != nil {
-				return never, err
+				return never, false, err
 			}
 			bounds[g][domain] = at
-			if first = min(first, at); first <= upTo {
-				return first, nil
+			if first = min(first, at); at <= upTo {
+				return first, true, nil
 			}
 		}
 	}
-	return first, nil
+	return first, false, nil
 }
 
-// firstIn finds the first timer of one group.
-func firstIn(m *merged, transform uint16, group uint8, domain int) (int64, error) {
+// firstIn finds the first timer of one group, in which none is below bound.
+func firstIn(m *merged, transform uint16, group uint8, domain int, bound int64) (int64, error) {
 	prefix := append(appendHead(nil, transform, group, timerTable), timerKeyLen, byte(domain))
-	for m.seek(prefix, prefix); m.key() != nil; m.next() {
+	for m.seek(appendInstant(nil, transform, group, uint8(domain), bound), prefix); m.key() != nil; m.next() {
 		if !m.top.live() {
 			continue
 		}

@@ -41,8 +41,8 @@ const heldStep = 64 << 10
 // errTooMuch says that a batch holds more than it may.
 var errTooMuch = errors.New("the batch holds too much")
 
-// shrink plans an undecided batch anew, at half of what it had read when it held too much, and bounds those that follow.
-func (e *Engine) shrink(ctx context.Context, b *batch, amended int) error {
+// shrink plans an undecided batch anew, at half of what it had read when it came to too much, and bounds those that follow.
+func (e *Engine) shrink(ctx context.Context, b *batch, amended int, why string) error {
 	var read int64
 	for i := range e.cfg.Graph.Sources {
 		var n int64
@@ -51,16 +51,18 @@ func (e *Engine) shrink(ctx context.Context, b *batch, amended int) error {
 		}
 		read = max(read, n)
 	}
+	bound := e.pace.bound
 	e.pace.bound = max(read/2, 1)
 	ends, _, err := e.ends(ctx, b.prev)
 	if err != nil {
 		return err
 	}
-	if amended == maxAmended || read <= 1 || slices.Equal(ends, b.plan.Sources) {
+	if amended >= maxAmended || read <= 1 || slices.Equal(ends, b.plan.Sources) {
+		e.pace.bound = bound
 		return tooMuch(b.plan.Batch, read, e.cfg.MaxHeld)
 	}
 	e.cfg.Events.recovered(Recovery{
-		Batch: b.plan.Batch, Rung: "amended", Detail: fmt.Sprintf("after %d records it held more than %d MiB: planned anew with %d at most", read, e.cfg.MaxHeld>>20, e.pace.bound),
+		Batch: b.plan.Batch, Rung: "amended", Detail: fmt.Sprintf("after %d records %s: planned anew with %d at most", read, why, e.pace.bound),
 	})
 	return e.replan(ctx, b, ends)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
@@ -140,7 +141,7 @@ func (e *Engine) timersDue(p *checkpoint.Plan) (bool, error) {
 	if e.cfg.Store == nil {
 		return false, nil
 	}
-	due, err := e.cfg.Store.Due(p.WatermarkMS, p.TimeMS)
+	due, err := e.cfg.Store.Due(p.TimeMS, e.cfg.Graph.watermarks(p.WatermarkMS))
 	if err != nil {
 		return false, fmt.Errorf("look for timers that are due: %w", err)
 	}
@@ -179,16 +180,24 @@ func (e *Engine) ends(ctx context.Context, prev *checkpoint.Plan) (ends []checkp
 // than memory should hold is planned anew, smaller. Where a share of batches
 // is verified, it is here: an outcome that another engine does not confirm is never staged, let alone decided.
 func (e *Engine) runBatch(ctx context.Context, b *batch) error {
+	spare := true
 	for amended := 0; ; amended++ {
 		out, err := e.runner.run(ctx, input{
 			query: e.cfg.Log.QueryID(), revision: e.cfg.Revision, plan: b.plan, prev: b.prev, begin: e.beginState(), most: e.cfg.MaxHeld,
+			spare: spare,
 		})
 		switch {
 		case err == nil:
 			b.out = out
 			return e.verify(ctx, b)
 		case errors.Is(err, errTooMuch):
-			err = e.shrink(ctx, b, amended)
+			err = e.shrink(ctx, b, amended, fmt.Sprintf("it held more than %d MiB", e.cfg.MaxHeld>>20))
+		case errors.Is(err, errLaneFull):
+			// Where no smaller one can be planned, the records at which the output is over the limit are set aside after all.
+			err = e.shrink(ctx, b, amended, "the output of a lane was over `limits.output`")
+			if f, ok := errors.AsType[*fault.Error](err); ok && f.ErrCode == CodeTooMuch {
+				spare, err = false, nil
+			}
 		case amended < maxAmended && e.maySkip(err):
 			err = e.amend(ctx, b, err)
 		}

@@ -19,6 +19,10 @@ func (f *failRecord) Error() string { return fmt.Sprintf("fail code %d: %s", f.c
 
 // emit takes one emitted record and sends it where its port leads.
 func (a *attempt) emit(r *abi.Record) error {
+	if a.l.emitting != a {
+		a.l.emitting, a.l.output = a, 0
+	}
+	a.l.output += int64(r.Size(0))
 	if r.Index != abi.NoIndex && !a.wasHanded(r.Index) {
 		return trapEmit("record index %d was not handed to this lane", r.Index)
 	}

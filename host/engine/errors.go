@@ -130,3 +130,18 @@ func readDiffers(name string, batch checkpoint.BatchID) error {
 		fmt.Errorf("batch %d: reading the same range again gave other records", batch),
 		"make sure that nothing changes the input while it is read")
 }
+
+// StateError is trouble with the state's store, where it has no code of its own.
+type StateError struct {
+	Op  string // what was done
+	Err error
+}
+
+func stateTrouble(err error, format string, args ...any) error {
+	return &StateError{Op: fmt.Sprintf(format, args...), Err: err}
+}
+
+func (e *StateError) Error() string { return e.Op + ": " + e.Err.Error() }
+
+// Unwrap returns what the store said.
+func (e *StateError) Unwrap() error { return e.Err }

@@ -74,12 +74,15 @@ type keyer struct {
 	fields  []abi.Field
 	event   *EventTime // nil: records have a time of their own, or none
 	notJSON bool       // of the last record, where there is a locator
+	long    int        // bytes of the last record's key, where it is too long
 	buf     []byte
 }
 
-// keyOf returns a record's key, valid until the next call, and sets its event time.
+// keyOf returns a record's key, valid until the next call, and sets its event time. It is false for a record that has none,
+// and for one whose key is too long.
 func (k *keyer) keyOf(r *abi.Record) (key []byte, ok bool) {
 	isJSON := false
+	k.long = 0
 	if k.locator != nil {
 		isJSON = r.Value != nil && k.locator.Locate(r.Value, k.fields)
 		k.notJSON = !isJSON
@@ -94,8 +97,10 @@ func (k *keyer) keyOf(r *abi.Record) (key []byte, ok bool) {
 		if !isJSON {
 			return nil, false
 		}
-		k.buf, ok = abi.KeyOf(r.Value, k.fields[:len(k.by.JSON)], k.buf[:0])
-		return k.buf, ok
+		if k.buf, ok = abi.KeyOf(r.Value, k.fields[:len(k.by.JSON)], k.buf[:0]); !ok {
+			return nil, false
+		}
+		key = k.buf
 	default:
 		for i := range r.Headers {
 			if string(r.Headers[i].Name) == string(k.header) {
@@ -104,7 +109,11 @@ func (k *keyer) keyOf(r *abi.Record) (key []byte, ok bool) {
 			}
 		}
 	}
-	return key, key != nil && len(key) <= abi.MaxStateKey
+	if len(key) > abi.MaxStateKey {
+		k.long, k.buf = len(key), nil // the memory of a large one is not kept
+		return nil, false
+	}
+	return key, key != nil
 }
 
 // send passes a record on to the lane of its key. It is false for a record that has none.
@@ -129,12 +138,18 @@ func (l *lane) send(x *sent, split string, r *abi.Record) (bool, error) {
 	return true, l.holds(r)
 }
 
-// keyless is the letter of a record without a key.
+// keyless is the letter of the last record, which has no key or one that is too long.
 func (x *sent) keyless() letter {
-	return letter{
-		code: CodeNoKey, word: "no_key", stage: x.stage.Name, module: x.stage.Module,
-		reason: "it has no key by the keyBy of this input, or one of over 4 KiB",
+	lt := letter{
+		code: CodeNoKey, word: "no_key", stage: x.stage.Name, module: x.stage.Module, reason: "it has no key by the keyBy of this input",
 	}
+	switch {
+	case x.key.long > 0:
+		lt.word, lt.reason = "long_key", fmt.Sprintf("its key by the keyBy of this input has %d bytes, at most %d are possible", x.key.long, abi.MaxStateKey)
+	case x.key.notJSON && len(x.key.by.JSON) > 0:
+		lt.reason += ": the value is not JSON"
+	}
+	return lt
 }
 
 // exchange sends what a keyed stage reads of sources in this lane.

@@ -17,23 +17,24 @@ func TestKeysOfRecords(t *testing.T) {
 	for name, tc := range map[string]struct {
 		by   KeyBy
 		rec  abi.Record
-		want string // "-" none
+		want string // "-" none, and what is said of it
 	}{
 		"record key":       {KeyBy{Key: true}, abi.Record{Key: []byte("a")}, "a"},
 		"empty key":        {KeyBy{Key: true}, abi.Record{Key: []byte{}}, ""},
 		"no record key":    {KeyBy{Key: true}, abi.Record{}, "-"},
 		"longest key":      {KeyBy{Key: true}, abi.Record{Key: long[1:]}, string(long[1:])},
-		"too long":         {KeyBy{Key: true}, abi.Record{Key: long}, "-"},
+		"too long JSON":    {KeyBy{JSON: []string{"/k"}}, abi.Record{Value: fmt.Appendf(nil, `{"k":%q}`, long)}, "-long_key its key by the keyBy of this input has 4097 bytes, at most 4096 are possible"},
+		"too long":         {KeyBy{Key: true}, abi.Record{Key: long}, "-long_key its key by the keyBy of this input has 4097 bytes, at most 4096 are possible"},
 		"header":           {KeyBy{Header: "user"}, abi.Record{Headers: []abi.Header{{Name: []byte("x")}, {Name: []byte("user"), Value: []byte("u")}, {Name: []byte("user"), Value: []byte("v")}}}, "u"},
 		"null header":      {KeyBy{Header: "user"}, abi.Record{Headers: []abi.Header{{Name: []byte("user")}}}, "-"},
 		"no such header":   {KeyBy{Header: "user"}, abi.Record{}, "-"},
 		"one pointer":      {KeyBy{JSON: []string{"/carrier"}}, abi.Record{Value: value}, "UA"},
 		"a number":         {KeyBy{JSON: []string{"/n"}}, abi.Record{Value: value}, "7"},
 		"two pointers":     {KeyBy{JSON: []string{"/carrier", "/deep/o"}}, abi.Record{Value: value}, `["UA","JFK"]`},
-		"null":             {KeyBy{JSON: []string{"/none"}}, abi.Record{Value: value}, "-"},
+		"null":             {KeyBy{JSON: []string{"/none"}}, abi.Record{Value: value}, "-no_key it has no key by the keyBy of this input"},
 		"absent":           {KeyBy{JSON: []string{"/carrier", "/nope"}}, abi.Record{Value: value}, "-"},
 		"an object":        {KeyBy{JSON: []string{"/deep"}}, abi.Record{Value: value}, "-"},
-		"not JSON":         {KeyBy{JSON: []string{"/carrier"}}, abi.Record{Value: []byte(`{"carrier":"UA"`)}, "-"},
+		"not JSON":         {KeyBy{JSON: []string{"/carrier"}}, abi.Record{Value: []byte(`{"carrier":"UA"`)}, "-no_key it has no key by the keyBy of this input: the value is not JSON"},
 		"no value":         {KeyBy{JSON: []string{"/carrier"}}, abi.Record{}, "-"},
 		"key of not JSON":  {KeyBy{Key: true}, abi.Record{Key: []byte("a"), Value: []byte("nope")}, "a"},
 		"key of no value":  {KeyBy{Key: true}, abi.Record{Key: []byte("a")}, "a"},
@@ -48,8 +49,12 @@ func TestKeysOfRecords(t *testing.T) {
 		}
 		rec := tc.rec
 		key, ok := x.key.keyOf(&rec)
-		if got := string(key); ok != (tc.want != "-") || ok && got != tc.want {
+		why, none := strings.CutPrefix(tc.want, "-")
+		if got := string(key); ok == none || ok && got != tc.want {
 			t.Errorf("%s: %.20q %v, want %.20q", name, got, ok, tc.want)
+		}
+		if lt := x.keyless(); none && why != "" && lt.word+" "+lt.reason != why {
+			t.Errorf("%s: %s %s, want %s", name, lt.word, lt.reason, why)
 		}
 		if timed := rec.Flags&abi.FlagEventTime != 0; timed != bytes.Equal(rec.Value, value) || timed && rec.EventTime != 1700000000123000 {
 			t.Errorf("%s: event time %d, flags %d", name, rec.EventTime, rec.Flags)

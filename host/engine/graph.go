@@ -47,6 +47,9 @@ type StageNode struct {
 	Module  string // sha256, named in dead letters
 	Fuel    Fuel
 	Inputs  []Edge // by `from` entry; all of them with a key, or none
+	// DelayMS is how far what it emits may lie behind its watermark, in milliseconds of event time.
+	DelayMS int64
+	behind  int64 // how far its watermark lies behind the job's
 }
 
 // Keyed reports whether the stage has keys, and so state.
@@ -153,11 +156,12 @@ func (g *Graph) keyed() []statestore.Stage {
 	return out
 }
 
-// check reports a graph that the engine cannot run. The job's own validation has better words; this guards the seam.
+// check completes a graph and reports one that the engine cannot run. The job's own validation has better words; this guards the seam.
 func (g *Graph) check() error {
 	if g.Lanes < 1 {
 		return fmt.Errorf("check graph: %d lanes", g.Lanes)
 	}
+	g.delays()
 	for i := range g.Stages {
 		st := &g.Stages[i]
 		if len(st.Inputs) == 0 {

@@ -24,6 +24,9 @@ type lane struct {
 	most   int64 // of the batch, see input
 	grown  int64 // bytes taken that the runner does not know of yet
 	told   int64 // and that it knows of
+
+	emitting *attempt // the run that has emitted last
+	output   int64    // bytes that it has emitted, about
 }
 
 // sinkLane is one sink's part of a lane.

@@ -19,7 +19,7 @@ const (
 	CodeBadStatus = -3 // the guest returned a nonzero status on it
 	CodeTooLarge  = -4 // it exceeds what a frame can carry
 	CodeReject    = -5 // what lies there in the source is no record
-	CodeNoKey     = -6 // a keyed stage reads it and it has no key
+	CodeNoKey     = -6 // a keyed stage reads it and it has no key, or one that is too long
 )
 
 // letterCut is how much of a record a dead letter carries, in bytes.

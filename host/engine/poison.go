@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"strings"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/sandbox"
@@ -51,6 +52,9 @@ func (f *failure) letter(s *stageLane) letter {
 // the last record of the smallest failing prefix of the frame, found by bisection with a fresh run of the lane a probe.
 func (l *lane) findPoison(ctx context.Context, b *batchRun, s *stageLane, f *failure) (uint32, letter, error) {
 	if len(f.indexes) == 0 && f.named < 0 {
+		if b.spare && f.laneFull() {
+			return 0, letter{}, errLaneFull
+		}
 		return 0, letter{}, guestFailed(s.node.Name, b.plan.Batch, l.index, f)
 	}
 	index, ok := f.pointed()
@@ -60,10 +64,45 @@ func (l *lane) findPoison(ctx context.Context, b *batchRun, s *stageLane, f *fai
 			return 0, letter{}, err
 		}
 	}
+	if b.spare && f.laneFull() {
+		if err := l.spare(ctx, b, s, index, f); err != nil {
+			return 0, letter{}, err
+		}
+	}
 	lt := f.letter(s)
 	var err error
 	lt.origin, err = l.whence(ctx, b, s, index)
 	return index, lt, err
+}
+
+// errLaneFull says that a batch comes to more output in a lane than is allowed, and that no single record is to blame.
+var errLaneFull = errors.New("the output of a lane is over its limit")
+
+// laneFull reports whether the output of the lane was over its limit.
+func (f *failure) laneFull() bool {
+	return f.guest != nil && f.guest.Trap == abi.TrapQuota && strings.HasPrefix(f.guest.Text, abi.LaneFull)
+}
+
+// spare gives the batch up if the records before the one at which a lane's output was over its limit have filled half of it,
+// which a run that ends before it shows. Else that record makes too much, whatever comes before it.
+func (l *lane) spare(ctx context.Context, b *batchRun, s *stageLane, index uint32, f *failure) error {
+	if index == 0 {
+		return nil
+	}
+	var limit int64
+	if _, err := fmt.Sscanf(f.guest.Text, abi.LaneFull+"%d", &limit); err != nil {
+		return nil //nolint:nilerr // it does not say of how much
+	}
+	s.reset()
+	l.output = 0
+	failed, err := l.attempt(ctx, b, s, int64(index)-1)
+	if err != nil {
+		return fmt.Errorf("see what comes before a record: %w", err)
+	}
+	if failed != nil || 2*l.output >= limit {
+		return errLaneFull
+	}
+	return nil
 }
 
 // whence says where the record with that number in the lane was read, by reading the lane again if need be.

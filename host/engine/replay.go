@@ -15,7 +15,7 @@ type Past struct {
 	Plan     *checkpoint.Plan
 	Prev     *checkpoint.Plan // nil for batch 0
 	Decision *checkpoint.Decision
-	// Begin opens the state as it was before the batch; nil for a job without keyed stages.
+	// Begin opens the state as it was before the batch; nil for a job without state.
 	Begin func(ctx context.Context, b statestore.BatchInfo) (*statestore.Txn, error)
 }
 

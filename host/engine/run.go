@@ -25,6 +25,9 @@ type input struct {
 	// most is how many bytes of records the batch may hold for sinks and stages before it is given up with errTooMuch; 0 is
 	// no bound, for what is decided and must come to the same.
 	most int64
+	// spare gives the batch up with errLaneFull when a lane's output is over its limit and no single record has made most of it,
+	// instead of setting one of them aside.
+	spare bool
 }
 
 // outcome is what running a batch came to: rows in memory and their digests.

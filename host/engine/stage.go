@@ -18,11 +18,13 @@ type stageLane struct {
 	state   *laneState // of the batch that runs; nil in a stage without keys
 	left    bool       // more timers were due than it was given
 	held    bool       // time stands still for it, see lane.hold
-	ports   []portOut
-	chunk   chunk
-	glance  []abi.Field // room for the fields of a record that no guest gets
-	letters letters
-	stats   StageStats
+	// watermark is the stage's in this batch, in milliseconds.
+	watermark int64
+	ports     []portOut
+	chunk     chunk
+	glance    []abi.Field // room for the fields of a record that no guest gets
+	letters   letters
+	stats     StageStats
 	// excluded are the records that the lane is started again without, by their number in the lane.
 	excluded map[uint32]letter
 	// alone are the records that travel in a chunk of their own, because their guest pointed at them when a chunk had used
@@ -114,8 +116,13 @@ func (s *stageLane) reset() {
 // runStage runs one stage in this lane, and starts the whole lane again without a record that the guest cannot take,
 // until it gets through: a half-run lane may hold good records in guest memory.
 func (l *lane) runStage(ctx context.Context, b *batchRun, s *stageLane) error {
-	if l.hold(s); s.held && s.state != nil {
-		s.state.lane.HoldWatermark(lateOf(s.node.Name, b.plan, b.prev))
+	l.hold(s)
+	s.watermark = s.node.watermark(b.plan.WatermarkMS)
+	if s.held {
+		s.watermark = s.node.lateOf(b.plan, b.prev)
+	}
+	if s.state != nil {
+		s.state.lane.HoldWatermark(s.watermark)
 	}
 	for {
 		failed, err := l.attempt(ctx, b, s, noProbe)
@@ -378,14 +385,11 @@ func (a *attempt) call(flags uint16, recs []abi.Record, nfields int) error {
 	}
 	plan := a.b.plan
 	h := abi.FrameHeader{
-		Flags: flags, Batch: uint64(plan.Batch), BatchTime: plan.TimeMS * 1000, Watermark: plan.WatermarkMS * 1000,
+		Flags: flags, Batch: uint64(plan.Batch), BatchTime: plan.TimeMS * 1000, Watermark: a.s.watermark * 1000,
 		Seed: abi.Seed(a.b.query, uint64(plan.Batch), a.s.node.Name, uint32(a.l.index)),
 		Lane: uint32(a.l.index), Chunk: a.chunks, Fuel: a.s.node.Fuel.Call + n*a.s.node.Fuel.Record,
 	}
-	h.LateWatermark = lateOf(a.s.node.Name, plan, a.b.prev) * 1000
-	if a.s.held {
-		h.Watermark = h.LateWatermark
-	}
+	h.LateWatermark = a.s.node.lateOf(plan, a.b.prev) * 1000
 	a.chunks++
 	err := a.inst.Call(a.ctx, sandbox.Call{Header: h, Records: recs, NFields: nfields}, a.emit)
 	return a.classify(err, recs)

@@ -13,19 +13,20 @@ import (
 // beginState opens the state of the stages with keys, as it was before a batch, for that batch to change.
 type beginState func(ctx context.Context, b statestore.BatchInfo) (*statestore.Txn, error)
 
-// begin opens the state for a batch and gives each lane its part. It returns nil for a job without keyed stages.
+// begin opens the state for a batch and gives each lane its part. It returns nil for a job without state. A job without
+// keyed stages may have some: that of stages it had before, which each batch deletes a part of.
 func (r *runner) begin(ctx context.Context, b *batchRun) (*statestore.Txn, error) {
-	if len(r.keyed) == 0 {
-		return nil, nil
-	}
-	if b.begin == nil {
+	switch {
+	case b.begin == nil && len(r.keyed) > 0:
 		return nil, errors.New("a job with keyed stages has no state store")
+	case b.begin == nil:
+		return nil, nil
 	}
 	txn, err := b.begin(ctx, statestore.BatchInfo{
 		Batch: int64(b.plan.Batch), TimeMS: b.plan.TimeMS, WatermarkMS: b.plan.WatermarkMS, Lanes: r.g.Lanes, Stages: r.keyed,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open the state before batch %d: %w", b.plan.Batch, err)
+		return nil, stateTrouble(err, "open the state before batch %d", b.plan.Batch)
 	}
 	for _, l := range r.lanes {
 		n := 0
@@ -92,7 +93,7 @@ func (e *Engine) writeState(ctx context.Context, b *batch) <-chan error {
 	write := func() {
 		err := b.out.txn.Write(ctx, b.attempt)
 		if err != nil {
-			err = fmt.Errorf("write the changes of the state: %w", err)
+			err = stateTrouble(err, "write the changes of the state")
 		}
 		done <- err
 	}
@@ -127,7 +128,7 @@ func (e *Engine) sealState(ctx context.Context, b *batch) error {
 		return e.loadState(ctx, b.decision)
 	}
 	if err := e.cfg.Store.Seal(ctx, b.out.txn); err != nil {
-		return fmt.Errorf("seal the state: %w", err)
+		return stateTrouble(err, "seal the state")
 	}
 	return nil
 }
@@ -139,7 +140,7 @@ func (e *Engine) loadState(ctx context.Context, d *checkpoint.Decision) error {
 		err = e.remakeState(ctx, d, err)
 	}
 	if err != nil {
-		return fmt.Errorf("load the state's changes of batch %d: %w", d.Batch, err)
+		return stateTrouble(err, "load the state's changes of batch %d", d.Batch)
 	}
 	return nil
 }
@@ -183,7 +184,7 @@ func (e *Engine) restoreState(ctx context.Context, sealed, decided *checkpoint.D
 		remake++ // a batch runs again from where the plan before it ends
 	}
 	if err := e.cfg.Store.Rewind(ctx, max(want, changedLast(decided)), remake); err != nil {
-		return fmt.Errorf("bring the state back to batch %d: %w", want, err)
+		return stateTrouble(err, "bring the state back to batch %d", want)
 	}
 	for id := e.cfg.Store.Last() + 1; id <= want; id++ {
 		d, err := e.cfg.Log.Decision(ctx, checkpoint.BatchID(id))
@@ -248,7 +249,7 @@ func entryOf(op *abi.StateOp) statestore.Entry {
 // Get implements abi.StateReader.
 func (s *laneState) Get(op *abi.StateOp) (value []byte, found bool, err error) {
 	if value, found, err = s.lane.Get(entryOf(op)); err != nil {
-		return nil, false, fmt.Errorf("read state: %w", err)
+		return nil, false, stateTrouble(err, "read state")
 	}
 	return value, found, s.grown()
 }
@@ -256,7 +257,7 @@ func (s *laneState) Get(op *abi.StateOp) (value []byte, found bool, err error) {
 // Scan implements abi.StateReader.
 func (s *laneState) Scan(op *abi.StateOp, visit func(sub, value []byte) bool) error {
 	if err := s.lane.Scan(entryOf(op), op.Value, op.Descending, visit); err != nil {
-		return fmt.Errorf("scan state: %w", err)
+		return stateTrouble(err, "scan state")
 	}
 	return s.grown()
 }
@@ -278,7 +279,7 @@ func (s *laneState) Write(op *abi.StateOp) (entries int, err error) {
 		err = fmt.Errorf("operation %d", op.Op)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("write state: %w", err)
+		return 0, stateTrouble(err, "write state")
 	}
 	return entries, s.grown()
 }

@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/engine"
@@ -81,5 +84,96 @@ func TestTooMuchOfOneRecord(t *testing.T) {
 	}
 	if n := len(w.stores["main"].Values("main")); n != 1 {
 		t.Errorf("%d values", n)
+	}
+}
+
+// brimming makes of each record one that is so much larger, "huge" ones still more, until a lane has put out as much as it
+// may. Where late is set, all of it comes when the lane ends.
+func brimming(size, most int, late bool) func(sandbox.Lane) sim.Guest {
+	return func(sandbox.Lane) sim.Guest {
+		used, held := 0, []string{}
+		full := func(v string, at uint32, emit sandbox.Emit) error {
+			n := size
+			if strings.HasPrefix(v, "huge") {
+				n = most + 1
+			}
+			if used += n; used > most {
+				return &sandbox.Failure{Trap: abi.TrapQuota, Text: fmt.Sprintf("%s%d bytes", abi.LaneFull, most), Progress: at}
+			}
+			return emit(&abi.Record{Value: []byte(v + strings.Repeat("x", n-len(v))), Index: at})
+		}
+		return func(c sandbox.Call, emit sandbox.Emit) error {
+			for i := range c.Records {
+				r := &c.Records[i]
+				if late {
+					held = append(held, string(r.Value))
+				} else if err := full(string(r.Value), r.Index, emit); err != nil {
+					return err
+				}
+			}
+			if c.Header.Flags&abi.FlagLast == 0 {
+				return nil
+			}
+			for _, v := range held {
+				if err := full(v, abi.NoIndex, emit); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+}
+
+// TestFullLaneIsPlannedAnew: when many records fill a lane together, the batch gets smaller and none of them is set aside;
+// one that makes most of it by itself is, and the others are not. A replay comes to the same.
+func TestFullLaneIsPlannedAnew(t *testing.T) {
+	for name, tt := range map[string]struct {
+		late    bool
+		huge    bool
+		amended bool
+	}{
+		"together":    {amended: true},
+		"at the end":  {late: true, amended: true},
+		"one":         {huge: true},
+		"one and all": {huge: true, amended: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.batch = 1000
+			values := numbered("v", 400)
+			size := 1000
+			if !tt.amended {
+				size = 10
+			}
+			if tt.huge {
+				values[17] = "huge"
+			}
+			w.in.Append(values...)
+			w.guest = brimming(size, 20_000, tt.late)
+			rungs := w.rungs()
+			w.mustRun()
+			if amended := rungs["amended"] > 0; amended != tt.amended {
+				t.Errorf("recovery took %v", rungs)
+			}
+			var got []string
+			for _, v := range w.stores["main"].Values("main") {
+				got = append(got, strings.TrimRight(v, "x"))
+			}
+			letters := w.stores["dead"].Values("dead")
+			want := values
+			if tt.huge {
+				if len(letters) != 1 || !strings.Contains(letters[0], `"huge`) || !strings.Contains(letters[0], `"word":"quota"`) {
+					t.Errorf("letters %.300q", letters)
+				}
+				want = values[:17:17]
+				want = append(want, values[18:]...)
+			} else if len(letters) != 0 {
+				t.Errorf("%d letters: %.300q", len(letters), letters)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("values (-want +got):\n%s", diff)
+			}
+			w.wantConsistent()
+		})
 	}
 }

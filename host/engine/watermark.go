@@ -139,14 +139,50 @@ func (s *SourceNode) after(before checkpoint.SourceOutcome, p, prev *checkpoint.
 
 // lateOf is the watermark that decides in a batch what is late for a stage, in milliseconds: that which the stage had in
 // the batch before.
-func lateOf(stage string, p, prev *checkpoint.Plan) int64 {
-	if ms, held := p.Late[stage]; held {
+func (s *StageNode) lateOf(p, prev *checkpoint.Plan) int64 {
+	if ms, held := p.Late[s.Name]; held {
 		return ms
 	}
 	if prev != nil {
-		return prev.WatermarkMS
+		return s.watermark(prev.WatermarkMS)
 	}
 	return 0
+}
+
+// A stage may give what lies behind its watermark, as a window that waits for what is late. Its watermark is no watermark
+// for the stages behind it: theirs lies so much before it. At the end of time nothing is behind anything.
+
+// watermark is that of a stage, where that of the job is ms.
+func (s *StageNode) watermark(ms int64) int64 {
+	if ms == 0 || ms == endOfTime {
+		return ms
+	}
+	return max(ms-s.behind, 0)
+}
+
+// delays sets how far the watermark of each stage lies behind the job's.
+func (g *Graph) delays() {
+	for i := range g.Stages {
+		s := &g.Stages[i]
+		s.behind = 0
+		for _, e := range s.Inputs {
+			if e.Stage >= 0 {
+				s.behind = max(s.behind, g.Stages[e.Stage].behind+g.Stages[e.Stage].DelayMS)
+			}
+		}
+	}
+}
+
+// watermarks returns the watermark of each stage by name, where that of the job is ms; 0 for a name that no stage has.
+func (g *Graph) watermarks(ms int64) func(stage string) int64 {
+	return func(stage string) int64 {
+		for i := range g.Stages {
+			if g.Stages[i].Name == stage {
+				return g.Stages[i].watermark(ms)
+			}
+		}
+		return 0
+	}
 }
 
 // held tells by stage whether time stands still for it when timers are left of the named ones.
@@ -174,8 +210,8 @@ func (e *Engine) holdLate(p *checkpoint.Plan) {
 		if p.Late == nil {
 			p.Late = map[string]int64{}
 		}
-		name := e.cfg.Graph.Stages[i].Name
-		p.Late[name] = lateOf(name, e.plan, e.before)
+		s := &e.cfg.Graph.Stages[i]
+		p.Late[s.Name] = s.lateOf(e.plan, e.before)
 	}
 }
 

@@ -130,3 +130,42 @@ func TestASourceThatGivesSomethingIsNotIdle(t *testing.T) {
 		t.Errorf("the watermark is %d, want 50: b reads on", got)
 	}
 }
+
+// TestWatermarksOfStages: what a stage gives late by its nature is not late for the stages behind it.
+func TestWatermarksOfStages(t *testing.T) {
+	g := &Graph{Stages: []StageNode{
+		{Name: "windows", Inputs: []Edge{FromSource(0)}, DelayMS: 10_000},
+		{Name: "plain", Inputs: []Edge{FromSource(0)}},
+		{Name: "join", Inputs: []Edge{FromPort(1, 0), FromPort(0, 0)}, DelayMS: 500},
+		{Name: "last", Inputs: []Edge{FromPort(1, 0), FromPort(2, 0)}},
+	}}
+	g.delays()
+	for _, tc := range []struct {
+		job  int64
+		want []int64
+	}{
+		{0, []int64{0, 0, 0, 0}},
+		{1, []int64{1, 1, 0, 0}},
+		{60_000, []int64{60_000, 60_000, 50_000, 49_500}},
+		{endOfTime - 1, []int64{endOfTime - 1, endOfTime - 1, endOfTime - 10_001, endOfTime - 10_501}},
+		{endOfTime, []int64{endOfTime, endOfTime, endOfTime, endOfTime}},
+	} {
+		of := g.watermarks(tc.job)
+		for i, want := range tc.want {
+			s := &g.Stages[i]
+			if got := of(s.Name); got != want {
+				t.Errorf("the job's watermark is %d: that of %s is %d, want %d", tc.job, s.Name, got, want)
+			}
+			prev := &checkpoint.Plan{WatermarkMS: tc.job}
+			if got := s.lateOf(&checkpoint.Plan{}, prev); got != want {
+				t.Errorf("the job's watermark was %d: late for %s is %d, want %d", tc.job, s.Name, got, want)
+			}
+			if got := s.lateOf(&checkpoint.Plan{Late: map[string]int64{s.Name: 7}}, prev); got != 7 {
+				t.Errorf("late for %s, which was held at 7, is %d", s.Name, got)
+			}
+		}
+		if got := of("gone"); got != 0 {
+			t.Errorf("a stage that is not there has watermark %d", got)
+		}
+	}
+}

@@ -164,12 +164,36 @@ func (d *differ) transform(path string, a, b *revisionTransform) {
 	if a.Image != b.Image && a.Module == b.Module && bytes.Equal(a.Config, b.Config) {
 		d.ok(path+".image", "the module starts in another state, with the same code and config")
 	}
-	if !bytes.Equal(a.Config, b.Config) {
+	if members := stateMembers(a, b); len(members) > 0 {
+		*d = append(*d, Change{
+			path + ".config", fmt.Sprintf("%s of the config changes, and the state was made with the old one: bring it back, or give the transform a new name, which begins with no state, and allow that what is kept under the old name is deleted",
+				strings.Join(members, ", ")), Impossible,
+		})
+	} else if !bytes.Equal(a.Config, b.Config) {
 		d.ok(path+".config", fmt.Sprintf("the config changes from %.200s to %.200s", a.Config, b.Config))
 	}
 	if a.Limits != b.Limits {
 		d.ok(path+".limits", "the limits change: records that were poison may pass, and the other way round")
 	}
+}
+
+// stateMembers are the members of the config that state depends on and that change. There is state only in a stage that has
+// keys before and after.
+func stateMembers(a, b *revisionTransform) []string {
+	if a.KeyBy == nil || b.KeyBy == nil || a.Manifest == nil || b.Manifest == nil {
+		return nil
+	}
+	var before, after map[string]json.RawMessage
+	if errors.Join(json.Unmarshal(a.Config, &before), json.Unmarshal(b.Config, &after)) != nil {
+		return nil // a config is an object
+	}
+	var out []string
+	for _, name := range slices.Concat(a.Manifest.StateConfig, b.Manifest.StateConfig) {
+		if !bytes.Equal(before[name], after[name]) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func (d *differ) keys(path string, a, b *revisionTransform) {

@@ -214,7 +214,7 @@ func describeLimits() Field {
 			{
 				Name: "fuel", Type: TypeObject, Doc: "Work, about one an instruction, charged alike on every machine. A call of the module may use `call`, and `record` for each of its records. There is no limit of wall-clock time, which would not be the same in a replay: fuel is the limit. 1,000,000,000 is up to a few seconds of a compiled module and minutes on an interpreter, so with a very large fuel a loop without end holds its batch up for hours or for ever.",
 				Fields: []Field{
-					{Name: "call", Type: TypeInt, Default: "50000000", Min: 1000, Max: math.MaxInt64 >> 11, Doc: "Fuel of a call."},
+					{Name: "call", Type: TypeInt, Default: "50000000", Min: 1000, Max: math.MaxInt64 >> 11, Doc: "Fuel of a call. A stock: transform has 1000000000000 when it is not given."},
 					{Name: "record", Type: TypeInt, Default: "2000000", Min: 1, Max: math.MaxInt64 >> 11, Doc: "Further fuel for each record."},
 				},
 			},

@@ -122,8 +122,11 @@ func describeGenerator() Field {
 		Fields: []Field{
 			{
 				Name: "kind", Type: TypeEnum, Values: []string{"orders", "nexmark"}, Default: "orders",
-				Doc: "What the records are, as JSON: orders of a shop, or the persons, auctions and bids of the benchmark Nexmark, whose dateTime is " +
-					"their event time.",
+				Doc: "What the records are, as JSON. orders: those of a shop, a millisecond apart, each with order_id (its number), customer (also its key, " +
+					"such as c-000042), amount (up to 999.99), currency, status (new, paid, cancelled), created_at (RFC 3339, its event time) and note. " +
+					"nexmark: the persons, auctions and bids of the benchmark Nexmark, without a key, each with event_type (0, 1, 2), dateTime (milliseconds, its " +
+					"event time) and extra (padding); a person has id, name, emailAddress, creditCard, city and state; an auction id, itemName, " +
+					"description, initialBid, reserve, expires, seller and category; a bid auction, bidder, price, channel and url.",
 			},
 			{Name: "seed", Type: TypeInt, Default: "0", Max: math.MaxInt64, Doc: "Another seed, other records."},
 			{Name: "rate", Type: TypeInt, Default: "0", Max: 100_000_000, Doc: "Records a second; 0 is as many as a batch may take."},

@@ -1,9 +1,6 @@
 package job
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // keys checks the keys of a stage's inputs: all of them have one, or none.
 func (c *checker) keys(from []*value) {
@@ -100,40 +97,5 @@ func (c *checker) mode(v *value, s *Sink) {
 		c.wrongAt(m.path, CodeConflict, "files that are written cannot change, so rows in them have no upsert; files of format jsonl take changelog, kafka and stdout take upsert", "")
 	case s.Mode == ModeChangelog && v.at("files").at("format").good() && s.Files.Format != "jsonl":
 		c.wrongAt(m.path, CodeConflict, "mode changelog is for files of format jsonl, and the format is "+s.Files.Format, "")
-	}
-}
-
-// takesUpdates names the modes in which a sink takes updates.
-func (s *Sink) takesUpdates() []string {
-	switch {
-	case s.Files != nil && s.Files.Format == "jsonl":
-		return []string{ModeChangelog}
-	case s.Files != nil:
-		return nil
-	case s.table() != nil:
-		return []string{ModeUpsert}
-	}
-	return []string{ModeUpsert, ModeChangelog}
-}
-
-// updates refuses a sink that appends what is meant to take the place of something earlier.
-func (c *checker) updates(s *Sink, path string, updating func(Input) string) {
-	if s.Mode != ModeAppend {
-		return
-	}
-	for i, in := range s.From {
-		origin := updating(in)
-		if origin == "" {
-			continue
-		}
-		what := fmt.Sprintf("%s gives updates, each in place of the earlier one of its key", in.Ref())
-		if origin != in.Ref() {
-			what = fmt.Sprintf("%s passes on the updates of %s, each in place of the earlier one of its key", in.Ref(), origin)
-		}
-		way := "files of format jsonl take them with mode: changelog, tables with mode: upsert, kafka and stdout with both"
-		if modes := s.takesUpdates(); modes != nil {
-			way = "give the sink mode: " + strings.Join(modes, " or mode: ")
-		}
-		c.wrongAt(fmt.Sprintf("%s[%d]", path, i), CodeModule, what+", and a sink with mode append would keep them all side by side; "+way, "")
 	}
 }

@@ -38,6 +38,10 @@ func (c *checker) limits(v *value) {
 	}
 }
 
+// stockFuel is what a call of a transform that comes with the program may use where the job file does not say: it is no
+// stranger's code that might never end, and how much a window takes to close grows with what is in it.
+const stockFuel = 1_000_000_000_000
+
 func buildLimits(v *value) Limits {
 	return Limits{
 		Memory:     v.at("memory").num,

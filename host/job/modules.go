@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/wasmill/wasmill/abi"
@@ -19,7 +18,8 @@ type ModuleFacts struct {
 
 // CheckModules checks what only the modules know: whether the ports that `from` names exist, whether each transform has as
 // many entries in `from` as its module has inputs (a module with one input takes any number), whether what keeps state is a
-// keyed stage, and whether updates and binary rows go to sinks that take them. The error is an *Errors.
+// keyed stage, and whether updates and binary rows go to sinks, and updates to stock transforms, that take them. The error is an
+// *Errors.
 func (j *Job) CheckModules(modules map[string]ModuleFacts) error {
 	c := &checker{places: j.places}
 	for i := range j.Transforms {
@@ -38,6 +38,9 @@ func (j *Job) CheckModules(modules map[string]ModuleFacts) error {
 		c.ports(t.From, path, modules)
 	}
 	u := updates{job: j, modules: modules}
+	for i := range j.Transforms {
+		c.stockUpdates(&j.Transforms[i], fmt.Sprintf("spec.transforms[%d].from", i), u.origin)
+	}
 	for i := range j.Sinks {
 		path := fmt.Sprintf("spec.sinks[%d].from", i)
 		c.ports(j.Sinks[i].From, path, modules)
@@ -70,38 +73,6 @@ func (c *checker) stateless(t *Transform, facts ModuleFacts, path string) {
 	}
 	c.wrongAt(path, CodeModule, fmt.Sprintf("the module %s %s, and state is kept by key: give each entry of from a keyBy, as {input: %s, keyBy: {json: /id}}",
 		t.Module.Ref, why, t.From[0].Ref()), "")
-}
-
-// updates finds where updates come from.
-type updates struct {
-	job     *Job
-	modules map[string]ModuleFacts
-}
-
-// origin names the port whose updates an input hands on, "" when it has none. A port has updates when its manifest says so;
-// a stage without keys keeps nothing it could resolve updates with, so it hands on those it gets.
-func (u *updates) origin(in Input) string {
-	i := slices.IndexFunc(u.job.Transforms, func(t Transform) bool { return t.Name == in.Name })
-	if i < 0 {
-		return ""
-	}
-	t := &u.job.Transforms[i]
-	if m := u.modules[t.Name].Manifest; m != nil {
-		for k, p := range m.Outputs {
-			if (p.Name == in.Port || in.Port == "" && k == 0) && p.Updates {
-				return in.Ref()
-			}
-		}
-	}
-	if t.Keyed() {
-		return ""
-	}
-	for _, up := range t.From {
-		if origin := u.origin(up); origin != "" {
-			return origin
-		}
-	}
-	return ""
 }
 
 // ports demands that named ports exist, and that a transform without outputs feeds nothing.

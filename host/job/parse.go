@@ -139,6 +139,9 @@ func (c *checker) buildTransform(v *value) Transform {
 		Config: v.at("config").json,
 		Limits: buildLimits(v.at("limits")),
 	}
+	if t.Module.Stock != "" && !v.at("limits").at("fuel").at("call").set {
+		t.Limits.FuelCall = stockFuel
+	}
 	for _, i := range v.at("from").items {
 		t.From = append(t.From, buildInput(i))
 	}

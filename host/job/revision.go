@@ -101,6 +101,9 @@ type revisionManifest struct {
 	Outputs []revisionPort `json:"outputs"`
 	Tables  []string       `json:"tables,omitempty"`
 	Types   []string       `json:"types,omitempty"` // of the tables; nil when all are bytes
+	// StateConfig are the members of the config that state depends on.
+	StateConfig []string `json:"stateConfig,omitempty"`
+	Delay       []string `json:"delay,omitempty"`
 }
 
 type revisionPort struct {
@@ -249,6 +252,7 @@ func reviseManifest(m *abi.Manifest) *revisionManifest {
 	for _, p := range m.Outputs {
 		r.Outputs = append(r.Outputs, revisionPort{Name: p.Name, Content: p.Content, Updates: p.Updates})
 	}
+	r.StateConfig, r.Delay = m.StateConfig, m.Delay
 	typed := false
 	for _, t := range m.Tables {
 		r.Tables = append(r.Tables, t.Name)

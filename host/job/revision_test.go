@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -395,5 +396,48 @@ func TestCheckModules(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestCompareStateConfig: a config that state depends on cannot change over it, whatever else of it may.
+func TestCompareStateConfig(t *testing.T) {
+	with := func(config string) string {
+		return strings.Replace(keyed, "module: ./m.wasm}", "module: ./m.wasm, config: "+config+"}", 1)
+	}
+	in := keyedInputs()
+	m := in.Modules["count"]
+	m.Manifest.StateConfig = []string{"size", "by"}
+	in.Modules["count"] = m
+	before, _ := revisionOf(t, with(`{size: 10s, by: [a], note: x}`), in)
+	for config, want := range map[string]string{
+		`{size: 10s, by: [a], note: y}`: "compatible transforms.count.config",
+		`{size: 20s, by: [a], note: x}`: "impossible transforms.count.config",
+		`{by: [a], note: x}`:            "impossible transforms.count.config",
+		`{size: 10s, by: [a, b]}`:       "impossible transforms.count.config",
+	} {
+		after, _ := revisionOf(t, with(config), in)
+		changes, err := Compare(before, after)
+		if err != nil || len(changes) != 1 || string(changes[0].Severity)+" "+changes[0].Path != want {
+			t.Errorf("%s: %v, %v; want %s", config, changes, err, want)
+		}
+	}
+	// New code may say so of what the old code did not name, and the other way round.
+	for name, members := range map[string][]string{"new": {"size", "by", "note"}, "old": nil} {
+		later := keyedInputs()
+		m := later.Modules["count"]
+		m.Manifest.StateConfig = members
+		later.Modules["count"] = m
+		after, _ := revisionOf(t, with(`{size: 9s, by: [a], note: z}`), later)
+		changes, err := Compare(before, after)
+		if err != nil || len(changes) != 1 || changes[0].Severity != Impossible {
+			t.Errorf("%s: %v, %v", name, changes, err)
+		}
+	}
+	// Without keys there is no state.
+	bare := strings.Replace(with(`{size: 9s}`), "{input: a, keyBy: {json: [/x, /y]}}", "a", 1)
+	after, _ := revisionOf(t, bare, in)
+	changes, err := Compare(before, after)
+	if err != nil || slices.ContainsFunc(changes, func(c Change) bool { return c.Severity == Impossible }) {
+		t.Errorf("a stage that loses its keys: %v, %v", changes, err)
 	}
 }

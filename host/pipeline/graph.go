@@ -123,6 +123,10 @@ func (w *wirer) transform(t *job.Transform) error {
 		Name: t.Name, Program: program, Module: w.parts.modules[t.Name],
 		Fuel: engine.Fuel{Call: t.Limits.FuelCall, Record: t.Limits.FuelRecord},
 	}
+	var err error
+	if node.DelayMS, err = job.Delay(program.Manifest(), t.Config); err != nil {
+		return fmt.Errorf("transform %s: %w", t.Name, err)
+	}
 	for _, in := range t.From {
 		e, err := w.edge(in)
 		if err != nil {

@@ -24,7 +24,7 @@ const (
 )
 
 // History is what a job has done, as far as its checkpoint keeps it. It takes nothing over and writes nothing, so the
-// job may be running meanwhile, unless it keeps state: that has one owner at a time.
+// job may be running meanwhile. One batch with state is run again at a time.
 type History struct {
 	program *Program
 	reader  *checkpoint.Reader
@@ -152,7 +152,7 @@ func (h *History) prepare(ctx context.Context, p engine.Past, swap map[string]sa
 	if r.program, r.graph, r.policy, err = h.program.asOf(ctx, from); err != nil {
 		return nil, err
 	}
-	if hasKeys(r.graph) {
+	if hasKeys(r.graph) || p.Decision.State != "" {
 		if err := h.before(ctx, &r.Past); err != nil {
 			return nil, err
 		}

@@ -33,7 +33,7 @@ func TestLimits(t *testing.T) {
 			words: "trap memory: out of bounds memory access", raise: "raise `limits.memory` of transform t in the job file if it ran out of memory, or ",
 		},
 		{
-			name: "output", module: "../../abi/kit/wasm/echo.wasm", word: `"` + strings.Repeat("x", 600_000) + "\"\n\"" + strings.Repeat("y", 600_000) + `"`, limits: "output: 1MiB",
+			name: "output", module: "../../abi/kit/wasm/echo.wasm", word: `"` + strings.Repeat("x", 1_100_000) + `"`, limits: "output: 1MiB",
 			words: "trap quota: output of the lane is over 1048576 bytes (limits.output)", raise: "raise `limits.output` of transform t in the job file if it needs that much, or ",
 		},
 	} {

@@ -17,19 +17,23 @@ import (
 	"github.com/wasmill/wasmill/statestore"
 )
 
-// State is the state of a checkpoint that no job runs on: for people, and for batches that are run again. While it is open
-// no job can start on the checkpoint.
+// State is the state of a checkpoint, for people, and for batches that are run again. Where no job runs on the checkpoint
+// its store is opened, and while it is open none can start. Of a running job, what its batches have written down is read,
+// which does not disturb it, and built into a store among temporary files.
 type State struct {
+	env    Env
+	dir    string
 	reader *checkpoint.Reader
-	hold   io.Closer
+	hold   io.Closer // nil beside a running job
 	store  *statestore.Store
 	sealed checkpoint.BatchID // the newest batch that is published everywhere
+	copied copied
 }
 
-// OpenState opens the state of a checkpoint and brings it up to the newest sealed batch. It needs Files, Clock and Holder
-// of env alone.
+// OpenState opens the state of a checkpoint as it is at the newest sealed batch. It needs Files, Clock, Holder and, for
+// that of a running job, Scratch of env alone.
 func OpenState(ctx context.Context, dir string, env Env) (_ *State, err error) {
-	s := &State{}
+	s := &State{env: env, dir: dir}
 	if s.reader, err = checkpoint.OpenReader(ctx, env.Files, dir); err != nil {
 		return nil, err
 	}
@@ -37,8 +41,16 @@ func OpenState(ctx context.Context, dir string, env Env) (_ *State, err error) {
 		return nil, fault.New(CodeStateNone, dir, errors.New("there is no state: no stage with keys has run with this checkpoint"),
 			"name the checkpoint of a job whose stages have `keyBy`")
 	}
-	if s.hold, err = checkpoint.Hold(env.Files, dir, env.Holder); err != nil {
-		return nil, inUse(dir, err)
+	s.hold, err = checkpoint.Hold(env.Files, dir, env.Holder)
+	locked, running := errors.AsType[*durable.LockedError](err)
+	switch {
+	case running && env.Scratch != nil:
+		_, _, err := s.findSealed(ctx)
+		return s, err
+	case running:
+		return nil, fault.New(CodeStateLocked, dir, fmt.Errorf("the job runs, and has its state for itself: %w", locked), "stop the job for as long as you look")
+	case err != nil:
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -51,21 +63,11 @@ func OpenState(ctx context.Context, dir string, env Env) (_ *State, err error) {
 	return s, s.catchUp(ctx)
 }
 
-// inUse says of a checkpoint that is held what that means for looking at its state.
-func inUse(dir string, err error) error {
-	var locked *durable.LockedError
-	if !errors.As(err, &locked) {
-		return err
-	}
-	return fault.New(CodeStateLocked, dir, fmt.Errorf("the job runs, and has its state for itself: %w", locked),
-		"stop the job for as long as you look; while it runs its metrics and `--progress json` count keys and bytes")
-}
-
-// catchUp takes over what sealed batches have changed and the store does not have yet.
-func (s *State) catchUp(ctx context.Context) error {
+// findSealed finds the newest batch that is published everywhere, and returns the end of the checkpoint.
+func (s *State) findSealed(ctx context.Context) (*checkpoint.Plan, *checkpoint.Decision, error) {
 	plan, decision, err := s.reader.Tail(ctx)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	s.sealed = checkpoint.NoBatch
 	switch {
@@ -73,6 +75,15 @@ func (s *State) catchUp(ctx context.Context) error {
 		s.sealed = decision.Batch
 	case plan != nil:
 		s.sealed = plan.Batch - 1
+	}
+	return plan, decision, nil
+}
+
+// catchUp takes over what sealed batches have changed and the store does not have yet.
+func (s *State) catchUp(ctx context.Context) error {
+	plan, decision, err := s.findSealed(ctx)
+	if err != nil {
+		return err
 	}
 	if err := s.rewind(ctx, plan, decision); err != nil {
 		return err
@@ -121,9 +132,9 @@ func allPublished(d *checkpoint.Decision, marks map[string]checkpoint.PublishedM
 	return true
 }
 
-// Close gives the checkpoint back.
+// Close gives the checkpoint back, and removes what was copied.
 func (s *State) Close() error {
-	var errs []error
+	errs := []error{s.copied.close()}
 	if s.store != nil {
 		errs = append(errs, s.store.Close())
 	}
@@ -139,7 +150,14 @@ func (s *State) at(ctx context.Context, n checkpoint.BatchID) (*statestore.View,
 		return nil, fault.New(CodeStateNotSealed, fmt.Sprintf("batch %d", n), fmt.Errorf("it is not done: the newest sealed batch is %d", s.sealed),
 			"take an earlier batch, or let the job finish this one: the next `wasmill run` does")
 	}
-	v, err := s.store.At(ctx, min(int64(n), s.store.Last()))
+	store := s.store
+	if s.hold == nil {
+		var err error
+		if store, err = s.copyAt(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	v, err := store.At(ctx, min(int64(n), store.Last()))
 	return v, stateFault(err)
 }
 

@@ -53,6 +53,10 @@ type Env struct {
 	State statestore.Events
 	// Backend is what keeps applied state; nil is Badger.
 	Backend statestore.Opener
+	// Scratch makes a folder for temporary files, for the state of a running job; done removes it. Nil: that is not looked at.
+	Scratch func() (dir string, done func() error, err error)
+	// TuneState changes the sizes that the state store is opened with, for tests; nil leaves them.
+	TuneState func(*statestore.Config)
 }
 
 // Program is a job whose modules are compiled and started: all that can be known of it without its checkpoint.
@@ -225,7 +229,7 @@ type Pipeline struct {
 	log     *checkpoint.Log
 	sources map[string]source.Source
 	targets map[string]sink.Target
-	store   *statestore.Store // nil when no stage has keys
+	store   *statestore.Store // nil when no stage has, or had, keys
 	engine  *engine.Engine
 	doubts  sync.WaitGroup
 }
@@ -241,7 +245,7 @@ func (pl *Pipeline) Run(ctx context.Context, stop <-chan struct{}) error {
 // LastBatch is the last sealed batch.
 func (pl *Pipeline) LastBatch() checkpoint.BatchID { return pl.engine.LastBatch() }
 
-// StateStats is what the state store says of itself; false where no stage has keys.
+// StateStats is what the state store says of itself; false where no stage has, or had, keys.
 func (pl *Pipeline) StateStats() (statestore.Stats, bool) {
 	if pl.store == nil {
 		return statestore.Stats{}, false
@@ -265,7 +269,11 @@ func (pl *Pipeline) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if hasKeys(g) {
+	stateful, err := p.env.needsStore(g, p.Job.Checkpoint)
+	if err != nil {
+		return err
+	}
+	if stateful {
 		if pl.store, err = p.env.openStore(ctx, p.Job.Checkpoint, pl.log.QueryID()); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"path"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -38,6 +39,19 @@ func hasKeys(g *engine.Graph) bool {
 	return false
 }
 
+// needsStore reports whether a job runs on state: it has keys, or its checkpoint holds what stages with keys have left,
+// which its batches delete.
+func (e *Env) needsStore(g *engine.Graph, checkpoint string) (bool, error) {
+	if hasKeys(g) {
+		return true, nil
+	}
+	_, err := e.Files.Stat(stateDir(checkpoint))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // openStore opens the state of a checkpoint. Whoever calls it holds the checkpoint.
 func (e *Env) openStore(ctx context.Context, dir, query string) (*statestore.Store, error) {
 	events := e.State
@@ -48,10 +62,17 @@ func (e *Env) openStore(ctx context.Context, dir, query string) (*statestore.Sto
 	if backend == nil {
 		backend = badger.Open
 	}
-	s, err := statestore.Open(ctx, statestore.Config{
+	cfg := statestore.Config{
 		Files: e.Files, Dir: stateDir(dir), Query: query, Backend: backend, Events: events, Now: e.Clock.Now,
-	})
-	return s, stateFault(err)
+	}
+	if e.TuneState != nil {
+		e.TuneState(&cfg)
+	}
+	s, err := statestore.Open(ctx, cfg)
+	if err != nil {
+		return nil, stateFault(&engine.StateError{Op: stateDir(dir), Err: err})
+	}
+	return s, nil
 }
 
 // stateFault gives an error of the state its code and its way out. Errors that have theirs are passed on.
@@ -84,5 +105,8 @@ func stateFault(err error) error {
 	case errors.Is(err, statestore.ErrFuture):
 		return fault.New(CodeStateNotSealed, place, err, "take an earlier batch, or let the job finish this one: the next `wasmill run` does")
 	}
-	return err
+	if _, ok := errors.AsType[*engine.StateError](err); !ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fault.New(CodeState, place, err, "see to the disk that the checkpoint is on: its room (state needs 256 MiB free) and the rights to `state/`; then start again, nothing is lost")
 }

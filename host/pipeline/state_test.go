@@ -7,15 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/statestore"
 )
@@ -39,6 +42,8 @@ type keeper struct {
 	store *statestore.Store
 	// applied gets a word for each batch that was applied in the background.
 	applied chan struct{}
+	// scratch is where the state is copied while the job runs; nil: it is not looked at.
+	scratch func() (string, func() error, error)
 }
 
 const keptKey = "k"
@@ -132,7 +137,9 @@ func (k *keeper) seal(n int64) {
 // look returns what stands under the key as of a batch, and that batch.
 func (k *keeper) look(n checkpoint.BatchID) (value string, batch checkpoint.BatchID, err error) {
 	k.t.Helper()
-	s, err := OpenState(k.t.Context(), k.dir, stateEnv())
+	env := stateEnv()
+	env.Scratch = k.scratch
+	s, err := OpenState(k.t.Context(), k.dir, env)
 	if err != nil {
 		return "", 0, err
 	}
@@ -185,6 +192,52 @@ func TestStateStopsAtWhatIsSealed(t *testing.T) {
 	k.close()
 	k.want(checkpoint.NoBatch, "2", 2)
 	k.want(1, "1", 1)
+}
+
+// TestStateBesideTheJob: while the job has its store open, what it has written down is shown, and nothing of it changes.
+func TestStateBesideTheJob(t *testing.T) {
+	k := newKeeper(t)
+	temp := t.TempDir()
+	k.scratch = func() (string, func() error, error) {
+		dir, err := os.MkdirTemp(temp, "")
+		return dir, func() error { return os.RemoveAll(dir) }, err
+	}
+	k.seal(0)
+	k.seal(1)
+	k.want(checkpoint.NoBatch, "1", 1)
+	k.want(0, "0", 0)
+	txn := k.decide(2)
+	k.want(checkpoint.NoBatch, "1", 1)
+	k.refuse(2, CodeStateNotSealed)
+	stray := filepath.Join(k.dir, "state", "changelog", "2-cafecafe")
+	good, err := os.ReadFile(filepath.Join(k.dir, "state", "changelog", "2-000000a2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(stray, good, 0o600); err != nil { // of an attempt before, until the batch is sealed
+		t.Fatal(err)
+	}
+	k.publish(2)
+	k.want(checkpoint.NoBatch, "2", 2)
+	if err := k.store.Seal(t.Context(), txn); err != nil {
+		t.Fatal(err)
+	}
+	txn.Close()
+	k.want(2, "2", 2)
+	first, away := filepath.Join(k.dir, "state", "changelog", "0-000000a0"), filepath.Join(k.dir, "away")
+	if err := os.Rename(first, away); err != nil {
+		t.Fatal(err)
+	}
+	k.refuse(1, CodeStateNotRetained)
+	k.refuse(checkpoint.NoBatch, CodeStateMissing)
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("temporary files are left: %v, %v", left, err)
+	}
+	if err := os.Rename(away, first); err != nil {
+		t.Fatal(err)
+	}
+	k.close()
+	k.want(checkpoint.NoBatch, "2", 2)
 }
 
 // TestStateNames: what is wrong has a code and names the file.
@@ -309,5 +362,33 @@ func TestOtherKeyGroups(t *testing.T) {
 	v, err := p.Preview(t.Context())
 	if err != nil || v.Compatible() {
 		t.Errorf("plan finds it compatible: %v", err)
+	}
+}
+
+// full is a disk on which nothing more can be made.
+type full struct{ durable.Files }
+
+func (full) Create(name string) (durable.File, error) {
+	return nil, &fs.PathError{Op: "create", Path: name, Err: syscall.ENOSPC}
+}
+
+func (full) MkdirAll(name string) error {
+	return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOSPC}
+}
+
+// TestStateOnAFullDisk: trouble of the disk has a code and a way out, where it comes at the start and in the midst of a batch.
+func TestStateOnAFullDisk(t *testing.T) {
+	env := stateEnv()
+	env.Files = full{env.Files}
+	_, err := env.openStore(t.Context(), filepath.Join(t.TempDir(), "ck"), testQuery)
+	for _, err := range []error{err, fmt.Errorf("batch 3: stage: %w", &engine.StateError{Op: "write the changes of the state", Err: syscall.ENOSPC})} {
+		f, ok := errors.AsType[*fault.Error](stateFault(err))
+		if !ok || f.ErrCode != CodeState || f.WayOut == "" || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%v", err)
+		}
+	}
+	stopped := &engine.StateError{Op: "seal the state", Err: context.Canceled}
+	if err := stateFault(stopped); err != error(stopped) {
+		t.Errorf("a job that is stopped: %v", err)
 	}
 }

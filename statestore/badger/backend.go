@@ -32,10 +32,11 @@ var (
 	firstKey  = []byte{0x10}   // no key of the caller is below
 )
 
-// Parts that an Apply writes at a time: small, so that reads and the batch that runs are not held up.
+// Parts that an Apply writes at a time: small, so that reads and the batch that runs are not held up. With the usual
+// memtable they are 512 KiB and 2048 entries.
 const (
-	chunkEntries = 2000
-	chunkBytes   = 512 << 10
+	chunkShare = 8    // of a memtable, in bytes
+	entryShare = 2048 // bytes of a memtable to an entry of a part
 )
 
 // maxLag is the number of batches that may be applied and not yet in tables: what a start has to load at most.
@@ -53,6 +54,9 @@ type backend struct {
 	lock  io.Closer
 	db    *badgerdb.DB
 	trim  trimmer
+	pace  pacer
+
+	memTable int64
 
 	applied, durable, oldest atomic.Int64
 	torn                     int64 // a batch that was written in part, or none
@@ -279,6 +283,11 @@ func (b *backend) advance() {
 	}
 	safe := min(int64(top)-2, b.applied.Load())
 	if safe > b.durable.Load() {
+		// Badger syncs a new table and the manifest that lists it, but not always the table's name.
+		if err := b.files.SyncDir(b.cfg.Dir); err != nil {
+			b.cfg.Warning("sync the state's folder", err)
+			return
+		}
 		b.durable.Store(safe)
 		b.lag = 0
 		b.recent.keys.Store(0)
@@ -309,8 +318,8 @@ func (b *backend) fill(ctx context.Context) error {
 		return err
 	}
 	w := b.newWriter(ctx, version(b.applied.Load()+1))
-	pad := make([]byte, chunkBytes)
-	for written := 0; written <= 2*memTable; written += len(pad) {
+	pad := make([]byte, b.memTable/chunkShare)
+	for written := int64(0); written <= 2*b.memTable; written += int64(len(pad)) {
 		w.put(fillKey, pad)
 		if err := w.send(""); err != nil {
 			return err
@@ -343,7 +352,7 @@ func (b *backend) Stats() statestore.BackendStats {
 		s.Keys += int64(t.KeyCount)
 		s.Bytes += int64(t.OnDiskSize)
 	}
-	s.Memory = arenas * memTable
+	s.Memory = arenas * b.memTable
 	return s
 }
 
@@ -370,7 +379,7 @@ func (w *writer) change(c statestore.Change) error {
 	} else {
 		w.put(c.Key, c.Value)
 	}
-	if w.entries < chunkEntries && w.bytes < chunkBytes {
+	if int64(w.entries) < w.b.memTable/entryShare && int64(w.bytes) < w.b.memTable/chunkShare {
 		return w.err
 	}
 	return w.send("apply-chunk")

@@ -7,6 +7,7 @@ import (
 	"math"
 	"path"
 	"strconv"
+	"strings"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -21,11 +22,12 @@ const layoutVersion = 1
 
 const (
 	lockName = "wasmill.lock"
-	// memTable is the bytes of a memtable: what a crash can make it necessary to apply again, at most twice. Smaller ones
-	// make more and smaller tables; larger ones were slower to recover and no faster.
-	memTable = 8 << 20
-	// valueThreshold is where Badger would move a value to its value log, which is never used.
-	valueThreshold = 1 << 20
+	// memTable is the bytes of a memtable: what a crash can make it necessary to apply again, at most twice. Larger ones were
+	// slower to recover and no faster, and what makes tables of them keeps memory for the largest.
+	memTable = 4 << 20
+	// tableSize is the bytes of a table. One that is being made takes twice that, rounded up to a power of two, and there are
+	// up to 26 of them.
+	tableSize = 1 << 20
 	// minFree is what must be free on the disk before anything is written: Badger maps its files, and a full disk ends
 	// the process with SIGBUS. It covers two memtables, their logs and tables, and the largest compaction.
 	minFree = 256 << 20
@@ -33,6 +35,18 @@ const (
 
 // Open opens the folder cfg.Dir, or makes it. It is a statestore.Opener.
 func Open(ctx context.Context, cfg statestore.BackendConfig) (statestore.Backend, error) {
+	return open(ctx, cfg, memTable)
+}
+
+// Sized is Open with memtables of so many bytes: little state then makes tables too, which tests of crashes want. Values
+// must be smaller than a seventh of it.
+func Sized(memTable int64) statestore.Opener {
+	return func(ctx context.Context, cfg statestore.BackendConfig) (statestore.Backend, error) {
+		return open(ctx, cfg, memTable)
+	}
+}
+
+func open(ctx context.Context, cfg statestore.BackendConfig, memTable int64) (statestore.Backend, error) {
 	// Badger opens its own files, so what is checked must be what the operating system has.
 	files := durable.OS()
 	if err := files.MkdirAll(cfg.Dir); err != nil {
@@ -42,7 +56,7 @@ func Open(ctx context.Context, cfg statestore.BackendConfig) (statestore.Backend
 	if err != nil {
 		return nil, fmt.Errorf("lock state: %w", err)
 	}
-	b := &backend{cfg: cfg, files: files, lock: lock, torn: none}
+	b := &backend{cfg: cfg, files: files, lock: lock, torn: none, memTable: memTable}
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -59,7 +73,7 @@ func (b *backend) open(ctx context.Context) error {
 	if err := b.room(); err != nil {
 		return err
 	}
-	db, err := openDB(settings(b.cfg))
+	db, err := openDB(b.settings())
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", statestore.ErrDamaged, b.cfg.Dir, err)
 	}
@@ -67,6 +81,8 @@ func (b *backend) open(ctx context.Context) error {
 	if err := b.load(); err != nil {
 		return errors.Join(err, db.Close())
 	}
+	b.trim.start(b)
+	b.pace.start()
 	return nil
 }
 
@@ -83,6 +99,7 @@ func (b *backend) clean() error {
 		if f.Dir || f.Name == lockName || !b.cfg.Fresh && (isTable || f.Name == manifestName) {
 			continue
 		}
+		b.cfg.Point("clear")
 		if err := b.files.Remove(path.Join(b.cfg.Dir, f.Name)); err != nil {
 			return fmt.Errorf("clear state: %w", err)
 		}
@@ -101,11 +118,12 @@ func openDB(opt badgerdb.Options) (db *badgerdb.DB, err error) {
 }
 
 // settings were measured with 5 million keys. A large first level saves a level below it, and with it a third of the CPU of
-// all writing, which compaction is most of. They are for little memory, too: no caches and no compression, since tables are mapped (measured: half the CPU of a read
-// and a third less memory than with Snappy and a small cache, for 1.7 times the disk).
-func settings(cfg statestore.BackendConfig) badgerdb.Options {
-	return badgerdb.DefaultOptions(cfg.Dir).
-		WithLogger(logger{cfg.Warning}).
+// all writing, which compaction is most of. They are for little memory, too: no caches and no compression, since tables are
+// mapped (measured: half the CPU of a read and a third less memory than with Snappy and a small cache, for 1.7 times the
+// disk), and tables of one small size on all levels.
+func (b *backend) settings() badgerdb.Options {
+	opt := badgerdb.DefaultOptions(b.cfg.Dir).
+		WithLogger(logger{b.cfg.Warning, b.tableMade}).
 		WithExternalMagic(layoutVersion).
 		WithSyncWrites(false). // the logs are not used; tables and the manifest are always synced
 		WithDetectConflicts(false).
@@ -115,16 +133,18 @@ func settings(cfg statestore.BackendConfig) badgerdb.Options {
 		WithBlockCacheSize(0).
 		WithIndexCacheSize(0).
 		WithChecksumVerificationMode(options.NoVerification). // a failed check would read as "no such key"
-		WithMemTableSize(memTable).
+		WithMemTableSize(b.memTable).
 		WithNumMemtables(1).
-		WithValueThreshold(valueThreshold).
+		WithValueThreshold(b.memTable / 7). // larger values would go to the value log, which is never used
 		WithValueLogFileSize(1 << 20).
 		WithNumCompactors(2).
-		WithBaseTableSize(2 << 20). // a table that is made takes four times its size in memory, and up to ten are made at a time
+		WithBaseTableSize(tableSize).
 		WithBaseLevelSize(128 << 20).
-		WithNumLevelZeroTables(8).
-		WithNumLevelZeroTablesStall(24).
+		WithNumLevelZeroTables(levelZero).
+		WithNumLevelZeroTablesStall(levelZeroStall).
 		WithNumGoroutines(1)
+	opt.TableSizeMultiplier = 1
+	return opt
 }
 
 // load reads what the folder says of itself.
@@ -160,6 +180,8 @@ func (b *backend) load() error {
 // Close writes what is in memory to tables and closes the folder.
 func (b *backend) Close() error {
 	b.closeOnce.Do(func() {
+		b.trim.close()
+		b.pace.close()
 		b.closeErr = errors.Join(b.db.Close(), b.lock.Close())
 	})
 	return b.closeErr
@@ -168,12 +190,27 @@ func (b *backend) Close() error {
 // logger hands on Badger's errors and drops the rest, which is talk of its own affairs.
 type logger struct {
 	warn func(op string, err error)
+	made func()
 }
 
 func (l logger) Errorf(format string, args ...any) { l.warn("badger", fmt.Errorf(format, args...)) }
 func (logger) Warningf(string, ...any)             {}
 func (logger) Infof(string, ...any)                {}
-func (logger) Debugf(string, ...any)               {}
+
+// Debugf is told by each goroutine of a compaction that it has read and sorted what makes one table.
+func (l logger) Debugf(format string, _ ...any) {
+	if strings.HasPrefix(format, madeFormat) {
+		l.made()
+	}
+}
+
+const madeFormat = "[%d] LOG Compact. Added "
+
+// tableMade is called by each goroutine of a compaction for each table.
+func (b *backend) tableMade() {
+	b.pace.wait(func() int { return b.db.Levels()[0].NumTables })
+	b.trim.made(b)
+}
 
 // Badger's allocator loses data on 32 bits: there this does not compile.
 const _ uint = strconv.IntSize - 64

@@ -79,7 +79,7 @@ func parseStaged(s sink.Staged) (*staged, error) {
 }
 
 func inside(p string) bool {
-	return p != "" && path.Clean(p) == p && !path.IsAbs(p) && p != ".." && !strings.HasPrefix(p, "../")
+	return p != "" && p != "." && path.Clean(p) == p && !path.IsAbs(p) && p != ".." && !strings.HasPrefix(p, "../")
 }
 
 // identity is what sets one attempt at a batch apart from all others.

@@ -61,6 +61,9 @@ type Conn interface {
 
 	// Begin starts a transaction that writes.
 	Begin(ctx context.Context) error
+	// Hold keeps the table of a binding from being changed until the transaction ends, and says whether it is what it was when
+	// it was described.
+	Hold(ctx context.Context, b Binding) (same bool, err error)
 	// Write writes the changes of one sink. An error that is about one row is a *RowError.
 	Write(ctx context.Context, b Binding, c *Changes) error
 	// Check has constraints checked now that the database would check at the commit.

@@ -214,6 +214,11 @@ func (c *breakingConn) Begin(ctx context.Context) error {
 	return c.do(ctx, "Begin", func() error { return c.Conn.Begin(ctx) })
 }
 
+func (c *breakingConn) Hold(ctx context.Context, b sql.Binding) (same bool, err error) {
+	err = c.do(ctx, "Hold", func() error { same, err = c.Conn.Hold(ctx, b); return err })
+	return same, err
+}
+
 func (c *breakingConn) Write(ctx context.Context, b sql.Binding, ch *sql.Changes) error {
 	return c.do(ctx, "Write", func() error { return c.Conn.Write(ctx, b, ch) })
 }

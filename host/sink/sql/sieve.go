@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -50,6 +51,10 @@ func (t *Target) sieve(ctx context.Context, parts []part) *sink.Refused {
 	err := t.conn.Begin(ctx)
 	for i := 0; i < len(parts) && err == nil; i++ {
 		s.part = &parts[i]
+		if same, bad := t.conn.Hold(ctx, s.part.route.binding); bad != nil || !same {
+			err = cmp.Or(bad, errChanged)
+			break
+		}
 		c := &s.part.changes
 		if err = s.halve(ctx, true, 0, c.Gone.Len()); err == nil {
 			err = s.halve(ctx, false, 0, c.Put.Len())
@@ -64,6 +69,9 @@ func (t *Target) sieve(ctx context.Context, parts []part) *sink.Refused {
 	s.found.More = err != nil
 	return &s.found
 }
+
+// errChanged ends the search: what is refused may not be the rows' fault.
+var errChanged = errors.New("the table was changed")
 
 var errEnough = errors.New("enough rows are found")
 

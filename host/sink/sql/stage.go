@@ -51,10 +51,6 @@ func (t *Target) Stage(ctx context.Context, out sink.Output) (sink.Staged, error
 	if t.exact() && t.newest.Batch >= out.Batch {
 		return json.Marshal(rec) // Publish says whether it is the same
 	}
-	if r := outside(parts); r != nil {
-		place := t.tablePlace(t.routes[r.Rows[0].Sink].sink)
-		return nil, fmt.Errorf("stage batch %d: %w", out.Batch, fault.New(CodeValue, place, r, WayOutRow))
-	}
 	since := t.wall()
 	if err := t.write(ctx, out, parts); err != nil {
 		return nil, fmt.Errorf("stage batch %d: %w", out.Batch, err)
@@ -126,6 +122,14 @@ func (t *Target) write(ctx context.Context, out sink.Output, parts []part) error
 		return t.failed(ctx, err)
 	}
 	for i := range parts {
+		if err := t.hold(ctx, parts[i].route); err != nil {
+			return t.failed(ctx, err)
+		}
+	}
+	if r := outside(parts); r != nil {
+		return t.failed(ctx, fault.New(CodeValue, t.tablePlace(t.routes[r.Rows[0].Sink].sink), r, WayOutRow))
+	}
+	for i := range parts {
 		p := &parts[i]
 		if err := t.conn.Write(ctx, p.route.binding, &p.changes); err != nil {
 			return t.refused(ctx, parts, p.route.sink, err)
@@ -135,6 +139,19 @@ func (t *Target) write(ctx context.Context, out sink.Output, parts []part) error
 		return t.refused(ctx, parts, nil, err)
 	}
 	return nil
+}
+
+// hold sees to it that rows are written to the table as it is now: forms that were chosen for another one could be read as
+// other values.
+func (t *Target) hold(ctx context.Context, r *route) error {
+	same, err := t.conn.Hold(ctx, r.binding)
+	if err != nil {
+		return t.fault(t.tablePlace(r.sink), err)
+	}
+	if same {
+		return nil
+	}
+	return t.bind(ctx, r)
 }
 
 // begin starts the transaction and locks the epoch row by advancing it.

@@ -118,6 +118,7 @@ pub struct Aggregates {
     varying: usize,
     signature: [u8; 3],
     sets: bool,
+    sums: bool,
     retracts: Option<String>,
 }
 
@@ -145,7 +146,7 @@ impl Aggregates {
                 all
             }
         };
-        let mut all = Aggregates { list: Vec::new(), fixed: HEAD, varying: 0, signature: [0; 3], sets: false, retracts: None };
+        let mut all = Aggregates { list: Vec::new(), fixed: HEAD, varying: 0, signature: [0; 3], sets: false, sums: false, retracts: None };
         let mut text = String::new();
         for (name, spec) in &parts {
             all.push(name, *spec, &format!("{place}.{name}"), pointers, &mut text)?;
@@ -171,6 +172,7 @@ impl Aggregates {
         };
         (self.fixed, self.varying) = (fixed, varying);
         self.sets |= function == Function::Distinct;
+        self.sums |= function.takes_numbers();
         if !matches!(function, Function::Count | Function::Sum | Function::Avg { .. }) {
             self.retracts.get_or_insert_with(|| place.into());
         }
@@ -298,6 +300,69 @@ impl Aggregates {
         Ok(())
     }
 
+    /// Makes sure that a record's arguments can be added to a group's sums. The bytes were checked.
+    ///
+    /// # Errors
+    /// A sum would have more than 38 digits: the record is a dead letter.
+    #[inline]
+    pub fn check_add(&self, bytes: &[u8], args: &Args) -> Result {
+        if !self.sums {
+            return Ok(());
+        }
+        for (a, arg) in self.list.iter().zip(&args.list) {
+            let (Function::Sum | Function::Avg { .. }, Arg::Number(d)) = (a.function, arg) else { continue };
+            let cell = &bytes[a.at..a.at + SUM];
+            if short_sum(cell, *d).is_none() && decimal(cell)?.add(*d).is_none() {
+                return Err(many_digits());
+            }
+        }
+        Ok(())
+    }
+
+    /// True when there are sums, or averages.
+    #[inline]
+    pub fn has_sums(&self) -> bool {
+        self.sums
+    }
+
+    /// True when a sum of a group, with the record at hand, is larger than `most` / 10^18 or has more than 18 digits after the
+    /// point. The bytes were checked.
+    #[inline]
+    pub fn is_large(&self, bytes: &[u8], args: &Args, most: i128) -> bool {
+        self.list.iter().zip(&args.list).any(|(a, arg)| {
+            let (Function::Sum | Function::Avg { .. }, Arg::Number(d)) = (a.function, arg) else { return false };
+            let sum = decimal(&bytes[a.at..a.at + SUM]).ok().and_then(|sum| sum.add(*d));
+            sum.is_none_or(|sum| !sum.is_within(most))
+        })
+    }
+
+    /// Begins to add up how large sums can be together: with what the record at hand adds.
+    ///
+    /// # Errors
+    /// A number has too many digits.
+    pub fn begin_magnitudes(&self, args: &Args, all: &mut Vec<Dec>) -> Result {
+        all.clear();
+        for (a, arg) in self.list.iter().zip(&args.list) {
+            let (Function::Sum | Function::Avg { .. }, Arg::Number(d)) = (a.function, arg) else { continue };
+            all.push(d.abs().ok_or_else(many_digits)?);
+        }
+        Ok(())
+    }
+
+    /// Goes on with a group's sums: what fits here fits whichever groups are put together, and in whatever order.
+    ///
+    /// # Errors
+    /// The group is of other aggregates, or a sum may not fit.
+    pub fn add_magnitudes(&self, group: &[u8], args: &Args, all: &mut [Dec]) -> Result {
+        self.check(group)?;
+        let sums = self.list.iter().zip(&args.list).filter(|(a, arg)| a.function.takes_numbers() && matches!(arg, Arg::Number(_)));
+        for ((a, _), all) in sums.zip(all) {
+            let sum = decimal(&group[a.at..a.at + SUM])?;
+            *all = sum.abs().and_then(|s| all.add(s)).ok_or_else(many_digits)?;
+        }
+        Ok(())
+    }
+
     /// Takes a record's arguments back; see [`Aggregates::check_retractable`].
     ///
     /// # Errors
@@ -307,7 +372,7 @@ impl Aggregates {
             match (a.function, arg) {
                 (Function::Count, Arg::Null) if a.arg.is_some() => {}
                 (Function::Count, _) => bump(&mut bytes[a.at..a.at + 8], -1),
-                (_, Arg::Number(d)) => add_sum(&mut bytes[a.at..a.at + SUM], d.neg().ok_or_else(too_large)?, -1)?,
+                (_, Arg::Number(d)) => add_sum(&mut bytes[a.at..a.at + SUM], d.neg().ok_or_else(many_digits)?, -1)?,
                 _ => {}
             }
         }
@@ -611,11 +676,27 @@ fn decimal(cell: &[u8]) -> Result<Dec> {
     d.ok_or_else(other_aggregates)
 }
 
+/// The sum of a cell and a number, where all have 64 bits and one scale, as most do.
+#[inline]
+fn short_sum(cell: &[u8], d: Dec) -> Option<i64> {
+    let low = word(cell);
+    if word(&cell[8..]) != low >> 63 || u32::from(cell[16]) != d.scale {
+        return None;
+    }
+    low.checked_add(i64::try_from(d.m).ok()?)
+}
+
 #[inline]
 fn add_sum(cell: &mut [u8], d: Dec, n: i64) -> Result {
-    let sum = decimal(cell)?.add(d).ok_or_else(too_large)?;
+    if let Some(sum) = short_sum(cell, d) {
+        cell[..8].copy_from_slice(&sum.to_le_bytes());
+        cell[8..16].copy_from_slice(&(sum >> 63).to_le_bytes());
+        bump(&mut cell[17..25], n);
+        return Ok(());
+    }
+    let sum = decimal(cell)?.add(d).ok_or_else(many_digits)?;
     cell[..17].copy_from_slice(&sum.to_bytes());
-    bump(&mut cell[17..], n);
+    bump(&mut cell[17..25], n);
     Ok(())
 }
 
@@ -626,7 +707,7 @@ fn result(f: Function, cell: &[u8], to: &mut Vec<u8>) -> Result {
         Function::Approximate => json::int(to, hll::estimate(cell) as i64),
         Function::Sum | Function::Avg { .. } if word(&cell[17..]) == 0 => to.extend_from_slice(b"null"),
         Function::Sum => decimal(cell)?.write(to),
-        Function::Avg { digits, down } => average(decimal(cell)?, word(&cell[17..]), digits, down).ok_or_else(too_large)?.write(to),
+        Function::Avg { digits, down } => average(decimal(cell)?, word(&cell[17..]), digits, down).write(to),
         Function::First | Function::Last => to.extend_from_slice(cell.get(8..).unwrap_or(b"null")),
         Function::Min | Function::Max => match cell.split_first() {
             Some((1, number)) => number.try_into().ok().and_then(Dec::from_bytes).ok_or_else(other_aggregates)?.write(to),
@@ -639,7 +720,7 @@ fn result(f: Function, cell: &[u8], to: &mut Vec<u8>) -> Result {
 
 /// sum / n with so many digits after the point, fewer where that would make more than 38: a half goes away from zero, or
 /// what is left over is cut off.
-fn average(sum: Dec, n: i64, digits: u32, down: bool) -> Option<Dec> {
+fn average(sum: Dec, n: i64, digits: u32, down: bool) -> Dec {
     let exact = |digits: u32| {
         if !down {
             return sum.divide(Dec::int(n), digits);
@@ -647,7 +728,9 @@ fn average(sum: Dec, n: i64, digits: u32, down: bool) -> Option<Dec> {
         let whole = sum.mul(Dec { m: 10i128.checked_pow(digits)?, scale: 0 })?.quotient(Dec::int(n))?;
         Some(Dec { m: whole.m, scale: digits })
     };
-    (0..=digits).rev().find_map(exact)
+    // What is left are sums with so many digits after the point that n does not fit beside them.
+    let shorter = || sum.round(19).and_then(|s| s.divide(Dec::int(n), digits));
+    (0..=digits).rev().find_map(exact).or_else(shorter).unwrap_or(Dec { m: 0, scale: digits })
 }
 
 /// A short hash of what the aggregates are.
@@ -662,8 +745,8 @@ fn wrong(v: Found<'_>, name: &str, wanted: &str) -> Reject {
 }
 
 #[cold]
-fn too_large() -> Reject {
-    fail(code::RANGE, "a sum has more than 38 digits")
+fn many_digits() -> Reject {
+    dead_letter(code::RANGE, "with this record a sum could have more than 38 digits")
 }
 
 #[cold]

@@ -134,6 +134,18 @@ impl Dec {
         Some(Dec { m: self.m.checked_neg()?, scale: self.scale })
     }
 
+    /// The value without its sign.
+    #[inline]
+    pub fn abs(self) -> Option<Dec> {
+        Some(Dec { m: self.m.checked_abs()?, scale: self.scale })
+    }
+
+    /// True when the value is not larger than `most` / 10^18, without its sign, and has at most 18 digits after the point.
+    #[inline]
+    pub fn is_within(self, most: i128) -> bool {
+        self.scale <= 18 && self.raised(18).is_some_and(|m| m.checked_abs().is_some_and(|m| m <= most))
+    }
+
     /// The whole part of a / b: what is left over is cut off. `None` also when b is 0.
     pub fn quotient(self, b: Dec) -> Option<Dec> {
         let (x, y, _) = self.aligned(b)?;

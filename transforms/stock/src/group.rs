@@ -258,6 +258,15 @@ pub fn passed(watermark: i64, ms: i64) -> bool {
     watermark != 0 && ms * 1000 <= watermark
 }
 
+/// Makes sure that a key has room beside it for sub-keys and those of timers: it has at most so many bytes.
+///
+/// # Errors
+/// It is longer: the record is a dead letter.
+#[inline]
+pub fn check_key(key: &[u8], most: usize) -> Result {
+    if key.len() <= most { Ok(()) } else { Err(dead_letter(code::KEY, format!("the key has more than {most} bytes"))) }
+}
+
 /// Makes these bytes an entry's value.
 ///
 /// # Errors

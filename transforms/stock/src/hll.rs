@@ -159,7 +159,9 @@ mod tests {
             let mut merged = of(0..a);
             merge(&mut merged, &of(a / 2..b));
             let mut both = of(0..a);
-            (a / 2..b).for_each(|i| drop(add(&mut both, format!("value-{i}").as_bytes())));
+            for i in a / 2..b {
+                add(&mut both, format!("value-{i}").as_bytes());
+            }
             assert_eq!(merged, both, "{a} {b}");
         }
     }

@@ -6,6 +6,7 @@ pub mod config;
 pub mod decimal;
 pub mod expr;
 pub mod fields;
+mod flat;
 pub mod group;
 pub mod hll;
 pub mod json;

@@ -3,6 +3,7 @@
 //! The value has been checked by the host (a record's `is_json`). On other bytes the scan never panics and always ends; it
 //! then finds what it can.
 
+use crate::flat::Names;
 use crate::json;
 use wasmill::Kind;
 
@@ -16,6 +17,12 @@ pub struct Spot {
 }
 
 impl Spot {
+    /// A value from one place up to another.
+    #[inline(always)]
+    pub(crate) fn new(kind: Kind, from: usize, to: usize) -> Spot {
+        Spot { at: from as u32, len: (to - from) as u32, kind }
+    }
+
     /// Nothing found.
     pub const ABSENT: Spot = Spot { at: 0, len: 0, kind: Kind::Absent };
 
@@ -78,6 +85,8 @@ struct Node {
 pub struct Pointers {
     nodes: Vec<Node>,
     texts: Vec<String>,
+    /// The same as names, as long as each is a member of the outermost object.
+    flat: Option<Names>,
 }
 
 impl Default for Pointers {
@@ -89,7 +98,7 @@ impl Default for Pointers {
 impl Pointers {
     /// None yet.
     pub fn new() -> Pointers {
-        Pointers { nodes: vec![Node { name: Box::default(), index: None, slot: None, children: Vec::new() }], texts: Vec::new() }
+        Pointers { nodes: vec![Node { name: Box::default(), index: None, slot: None, children: Vec::new() }], texts: Vec::new(), flat: Some(Names::default()) }
     }
 
     /// Adds a pointer, unless it is there, and returns its number.
@@ -97,8 +106,9 @@ impl Pointers {
     /// # Errors
     /// It is no JSON pointer; the reason in words.
     pub fn add(&mut self, pointer: &str) -> Result<usize, String> {
-        let mut at = 0;
-        for token in tokens(pointer)? {
+        let (mut at, tokens) = (0, tokens(pointer)?);
+        let name = tokens.first().filter(|_| tokens.len() == 1).cloned();
+        for token in tokens {
             let known = self.nodes[at].children.iter().find(|c| *self.nodes[**c as usize].name == *token.as_bytes());
             at = match known {
                 Some(c) => *c as usize,
@@ -114,6 +124,10 @@ impl Pointers {
         let slot = *self.nodes[at].slot.get_or_insert(self.texts.len() as u32) as usize;
         if slot == self.texts.len() {
             self.texts.push(pointer.into());
+            self.flat = self.flat.take().zip(name).map(|(mut flat, name)| {
+                flat.add(name.as_bytes(), slot);
+                flat
+            });
         }
         Ok(slot)
     }
@@ -139,10 +153,18 @@ impl Pointers {
     pub fn find(&self, text: &[u8], spots: &mut Vec<Spot>) {
         spots.clear();
         spots.resize(self.texts.len(), Spot::ABSENT);
-        if !spots.is_empty() {
-            let at = skip_blanks(text, 0);
-            self.value(text, at, 0, spots);
+        if spots.is_empty() || self.flat.as_ref().is_some_and(|flat| flat.find(text, spots)) {
+            return;
         }
+        self.find_any(text, spots);
+    }
+
+    /// The same for any text and pointers.
+    pub(crate) fn find_any(&self, text: &[u8], spots: &mut Vec<Spot>) {
+        spots.clear();
+        spots.resize(self.texts.len(), Spot::ABSENT);
+        let at = skip_blanks(text, 0);
+        self.value(text, at, 0, spots);
     }
 
     /// The value at `at`, which node leads to; returns where it ends.

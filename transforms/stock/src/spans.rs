@@ -95,7 +95,7 @@ impl Spans {
     }
 
     /// All spans, in order.
-    pub fn iter(&self) -> impl Iterator<Item = Span> {
+    pub fn iter(&self) -> impl Iterator<Item = Span> + Clone {
         std::iter::successors(self.first(), |s| self.next(s))
     }
 

@@ -99,15 +99,15 @@ func (s *State) begin(manifest string, now int64) error {
 	return nil
 }
 
-// due removes the timers that are due and returns them.
+// due removes the timers that are due and returns them. A watermark of 0 is none yet.
 func (s *State) due(b *wasmill.Batch) []Timer {
 	var due []Timer
 	s.Timers = slices.DeleteFunc(s.Timers, func(t Timer) bool {
-		limit := b.Time
+		limit, none := b.Time, false
 		if t.Domain == wasmill.EventTime {
-			limit = b.Watermark
+			limit, none = b.Watermark, b.Watermark == 0
 		}
-		if t.fresh || t.Time > limit {
+		if t.fresh || none || t.Time > limit {
 			return false
 		}
 		due = append(due, t)

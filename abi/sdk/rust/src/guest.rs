@@ -118,6 +118,7 @@ impl<T: Transform> Guest<T> {
         // SAFETY: `count` records lie `stride` bytes apart.
         let timers = count > 0 && unsafe { (*at.cast::<Rec>()).kind != 0 };
         self.out.state.cache.seed = f.seed[0];
+        self.out.state.now = [f.watermark, f.batch_time];
         self.out.state.frame = Records { at, count, stride };
         // SAFETY: as above.
         unsafe { self.prefetch(nfields) };

@@ -52,15 +52,6 @@ pub(crate) const fn table(manifest: &str, name: &str) -> u16 {
     position(b, member(b, 0, b"tables"), name.as_bytes(), b"name") as u16
 }
 
-/// Where the text of an output's columns begins and ends, without its quotes.
-pub(crate) const fn columns(b: &[u8], output: &[u8]) -> (usize, usize) {
-    let outputs = member(b, 0, b"outputs");
-    let at = element(b, outputs, position(b, outputs, output, b"name") as usize);
-    let text = member(b, at, b"columns");
-    assert!(b[text] == b'"', "the manifest: columns are a text");
-    (text + 1, end(b, text) - 1)
-}
-
 /// A manifest as the array that the custom section holds.
 pub const fn section<const N: usize>(manifest: &str) -> [u8; N] {
     let (b, mut out, mut i) = (manifest.as_bytes(), [0; N], 0);
@@ -165,4 +156,13 @@ const fn position(b: &[u8], at: usize, want: &[u8], by: &[u8]) -> u32 {
         i += 1;
     }
     panic!("the manifest does not declare this field, output or table")
+}
+
+/// Where the text of an output's columns begins and ends, without its quotes.
+pub(crate) const fn columns(b: &[u8], output: &[u8]) -> (usize, usize) {
+    let outputs = member(b, 0, b"outputs");
+    let at = element(b, outputs, position(b, outputs, output, b"name") as usize);
+    let text = member(b, at, b"columns");
+    assert!(b[text] == b'"', "the manifest: columns are a text");
+    (text + 1, end(b, text) - 1)
 }

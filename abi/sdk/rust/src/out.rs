@@ -352,17 +352,6 @@ impl<'o> Draft<'o> {
         self.at = unsafe { copy(self.at, bytes) };
     }
 
-    /// Takes back the byte at `at` of those written.
-    pub(crate) fn remove(&mut self, at: usize) {
-        let rest = self.len() - at - 1;
-        // SAFETY: the bytes were written, and all lie in one block.
-        unsafe {
-            let to = self.start.add(at);
-            core::ptr::copy(to.add(1), to, rest);
-            self.at = self.at.sub(1);
-        }
-    }
-
     /// Appends what `write` writes at the address it is given, up to the one it returns.
     ///
     /// # Safety
@@ -420,5 +409,18 @@ impl Drop for Out {
         self.records.release();
         self.data.release();
         self.large.release();
+    }
+}
+
+impl Draft<'_> {
+    /// Takes back the byte at `at` of those written.
+    pub(crate) fn remove(&mut self, at: usize) {
+        let rest = self.len() - at - 1;
+        // SAFETY: the bytes were written, and all lie in one block.
+        unsafe {
+            let to = self.start.add(at);
+            core::ptr::copy(to.add(1), to, rest);
+            self.at = self.at.sub(1);
+        }
     }
 }

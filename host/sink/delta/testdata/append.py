@@ -32,7 +32,15 @@ def spark():
     s = readers.spark_session("append")
 
     def one(n):
-        s.createDataFrame([(who, n)], "who string, n bigint").coalesce(1).write.format("delta").mode("append").save("file://" + table)
+        for attempt in range(100):
+            try:
+                return s.createDataFrame([(who, n)], "who string, n bigint").coalesce(1).write.format("delta").mode("append").save("file://" + table)
+            except Exception as e:  # as DELTA_VERSIONS_NOT_CONTIGUOUS: Spark lists the log while others write to it
+                print("again:", str(e)[:200], file=sys.stderr)
+                if s.read.format("delta").load("file://" + table).where(f"who = '{who}' and n = {n}").count():
+                    return
+                time.sleep(0.01 * attempt)
+        sys.exit("could not append")
     return one
 
 

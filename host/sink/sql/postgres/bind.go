@@ -31,8 +31,9 @@ type binding struct {
 	params []field // of the statement, in place of fields
 	copy   string  // COPY statement; "" when rows go by insert
 	insert string  // INSERT from arrays
-	remove string  // DELETE by arrays
-	named  string  // the prepared statement of the user
+	table  *relation
+	remove string // DELETE by arrays
+	named  string // the prepared statement of the user
 }
 
 // Rules implements sql.Binding.
@@ -107,6 +108,7 @@ func (b *binding) bindTable(s *sql.Sink, t *sql.Table) error {
 		}
 		b.fields, b.rules = append(b.fields, f), append(b.rules, rules...)
 	}
+	b.table = r
 	list := names(b.fields)
 	if r.bulk && len(s.Key) == 0 {
 		b.copy = "COPY " + r.name.Quoted() + " (" + list + ") FROM STDIN (FORMAT binary)"

@@ -18,6 +18,7 @@ type relation struct {
 	// bulk: COPY takes rows for it. A table with row security is none, nor a view.
 	bulk bool
 	may  struct{ insert, update, pick bool }
+	mark string // what it was when it was described
 }
 
 // column is the driver's own knowledge of a column.
@@ -33,6 +34,19 @@ type column struct {
 const tableQuery = `SELECT c.oid, c.relkind::text, c.relrowsecurity::text,
 	has_any_column_privilege(c.oid, 'INSERT')::text, has_any_column_privilege(c.oid, 'UPDATE')::text, has_any_column_privilege(c.oid, 'SELECT')::text
 FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)`
+
+// markQuery tells one form of a table from another.
+const markQuery = `SELECT string_agg(concat_ws(' ', attname, atttypid, atttypmod, attnotnull, atthasdef, attidentity, attgenerated), ',' ORDER BY attnum)
+FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0 AND NOT attisdropped`
+
+// markOf returns the mark of a table, which is empty when there is none.
+func (c *Conn) markOf(ctx context.Context, n sql.Name) (string, error) {
+	got, err := c.Query(ctx, markQuery, n.Quoted())
+	if err != nil || len(got) == 0 {
+		return "", err
+	}
+	return got[0][0], nil
+}
 
 const columnsQuery = `WITH RECURSIVE base(root, oid, typmod, needed) AS (
 	SELECT t.oid, t.oid, -1, false FROM pg_catalog.pg_type t WHERE t.oid IN (SELECT atttypid FROM pg_catalog.pg_attribute WHERE attrelid = $1::oid)
@@ -57,6 +71,10 @@ func (c *Conn) Table(ctx context.Context, name string) (*sql.Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	mark, err := c.markOf(ctx, n) // before the rest, so that a change meanwhile shows
+	if err != nil {
+		return nil, err
+	}
 	found, err := c.Query(ctx, tableQuery, n.Quoted())
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -65,7 +83,7 @@ func (c *Conn) Table(ctx context.Context, name string) (*sql.Table, error) {
 	if !strings.Contains("rpvf", rel[1]) {
 		return nil, &sql.Mismatch{Code: sql.CodeTable, Err: errors.New("it is no table but something else"), WayOut: "name a table"}
 	}
-	r := &relation{name: n, bulk: rel[2] == "false" && rel[1] != "v"}
+	r := &relation{name: n, mark: mark, bulk: rel[2] == "false" && rel[1] != "v"}
 	r.may.insert, r.may.update, r.may.pick = rel[3] == "true", rel[4] == "true", rel[5] == "true"
 	t := &sql.Table{Name: name, Private: r}
 	if err := c.columns(ctx, t, rel[0]); err != nil {

@@ -34,6 +34,25 @@ func (c *Conn) Write(ctx context.Context, bound sql.Binding, ch *sql.Changes) er
 	return c.byArrays(ctx, b.insert, b.fields, &ch.Put)
 }
 
+// Hold implements sql.Conn. To parse an INSERT locks its table against changes until the transaction ends, without carrying
+// anything out. A statement of a user is parsed by the server with the types that it is given.
+func (c *Conn) Hold(ctx context.Context, bound sql.Binding) (bool, error) {
+	b, ok := bound.(*binding)
+	if !ok {
+		return false, errors.New("a binding of another driver")
+	}
+	if b.table == nil {
+		return true, nil
+	}
+	preparing, cancel := c.bounded(ctx)
+	defer cancel()
+	if _, err := c.pg.Prepare(preparing, "", b.insert, nil); err != nil {
+		return false, err
+	}
+	mark, err := c.markOf(ctx, b.table.name)
+	return mark == b.table.mark, err
+}
+
 func atRow(err error, gone bool) error {
 	if at := (*sql.RowError)(nil); errors.As(err, &at) {
 		at.Gone = gone

@@ -35,6 +35,7 @@ type field struct {
 
 // binding implements sql.Binding.
 type binding struct {
+	table  *relation // nil with a statement of a user
 	fields []field
 	keys   []field
 	remove driver.Stmt
@@ -74,8 +75,11 @@ func (c *Conn) Bind(ctx context.Context, s *sql.Sink, t *sql.Table) (sql.Binding
 		b.keys = append(b.keys, f)
 		on = append(on, fmt.Sprintf("%s = $%d", f.name, i+1))
 	}
-	name, _ := t.Private.(sql.Name)
-	b.remove, err = c.prepare(ctx, "DELETE FROM "+name.Quoted()+" WHERE "+strings.Join(on, " AND "))
+	own, ok := t.Private.(*relation)
+	if !ok {
+		return nil, fmt.Errorf("a table of another driver: %T", t.Private)
+	}
+	b.remove, err = c.prepare(ctx, "DELETE FROM "+own.name.Quoted()+" WHERE "+strings.Join(on, " AND "))
 	return b, err
 }
 
@@ -113,8 +117,12 @@ func (c *Conn) bindTable(ctx context.Context, b *binding, s *sql.Sink, t *sql.Ta
 		}
 		b.fields, names = append(b.fields, f), append(names, f.name)
 	}
-	name, _ := t.Private.(sql.Name)
-	head := "INSERT INTO " + name.Quoted() + " (" + strings.Join(names, ", ") + ") VALUES "
+	own, ok := t.Private.(*relation)
+	if !ok {
+		return fmt.Errorf("a table of another driver: %T", t.Private)
+	}
+	b.table = own
+	head := "INSERT INTO " + own.name.Quoted() + " (" + strings.Join(names, ", ") + ") VALUES "
 	one := "(?" + strings.Repeat(", ?", len(names)-1) + ")"
 	after := conflictText(s, names)
 	b.chunk = max(1, min(maxChunk, maxParams/len(names)))

@@ -50,6 +50,21 @@ type column struct {
 	only string
 }
 
+// relation is the driver's own knowledge of a table.
+type relation struct {
+	name sql.Name
+	mark string // the statement that makes it, as it was when it was described
+}
+
+// markOf returns the statement that makes a table, which is empty when there is none.
+func (c *Conn) markOf(ctx context.Context, n sql.Name) (string, error) {
+	got, err := c.Query(ctx, "SELECT sql FROM "+sql.Quote(n.Schema)+".sqlite_schema WHERE name = $1", n.Table)
+	if err != nil || len(got) == 0 {
+		return "", err
+	}
+	return got[0][0], nil
+}
+
 // Table implements sql.Conn.
 func (c *Conn) Table(ctx context.Context, name string) (*sql.Table, error) {
 	n, err := sql.ParseName(name)
@@ -68,7 +83,11 @@ func (c *Conn) Table(ctx context.Context, name string) (*sql.Table, error) {
 		return nil, &sql.Mismatch{Code: sql.CodeTable, Err: errors.New("it is a part of a virtual table"), WayOut: "name a table"}
 	}
 	at := found[0][:2]
-	t := &sql.Table{Name: name, Private: sql.Name{Schema: at[0], Table: at[1]}}
+	own := &relation{name: sql.Name{Schema: at[0], Table: at[1]}}
+	if own.mark, err = c.markOf(ctx, own.name); err != nil {
+		return nil, err
+	}
+	t := &sql.Table{Name: name, Private: own}
 	if err := c.columns(ctx, t, at, found[0][3] == "1"); err != nil {
 		return nil, err
 	}

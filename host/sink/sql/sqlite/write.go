@@ -39,6 +39,19 @@ func (c *Conn) Write(ctx context.Context, bound sql.Binding, ch *sql.Changes) er
 	return nil
 }
 
+// Hold implements sql.Conn: the transaction has the lock of writers, so nobody changes a table.
+func (c *Conn) Hold(ctx context.Context, bound sql.Binding) (bool, error) {
+	b, ok := bound.(*binding)
+	if !ok {
+		return false, errors.New("a binding of another driver")
+	}
+	if b.table == nil {
+		return true, nil
+	}
+	mark, err := c.markOf(ctx, b.table.name)
+	return mark == b.table.mark, err
+}
+
 // writer binds rows to the parameters of statements.
 type writer struct {
 	rows   *sql.Rows

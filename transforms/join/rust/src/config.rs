@@ -173,10 +173,11 @@ impl Timing {
         }
     }
 
-    /// Whether a record at t comes too late: what it may match may be gone.
+    /// Whether a record at t comes too late: what it may match may be gone. A watermark of 0 is none yet.
     pub fn late(self, t: i64, late_watermark: i64) -> bool {
         match self {
             Timing::Ever => false,
+            _ if late_watermark == 0 => false,
             Timing::Within { .. } => t < late_watermark,
             Timing::Window(_) => self.over(LEFT, self.bucket(t)) <= late_watermark,
         }

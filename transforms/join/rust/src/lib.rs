@@ -82,7 +82,10 @@ impl Join {
                         continue;
                     }
                     found = true;
-                    if self.settings.pairs() || self.settings.kind == config::Kind::Semi && side == RIGHT && !row.matched {
+                    let semi = self.settings.kind == config::Kind::Semi && side == RIGHT && !row.matched;
+                    if self.settings.pairs() || semi {
+                        // Which of the right records makes a left one come out depends on the order: none is written.
+                        let (values, time) = if semi { ([Some(held), None], row.time) } else { (values, time) };
                         self.writer.write(&self.settings, values, time, out)?;
                         emit(Some(r), key, time, &self.writer.value, out);
                         self.wrote = true;

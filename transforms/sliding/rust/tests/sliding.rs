@@ -31,7 +31,7 @@ const COUNT: &str = r#"{"aggregates":{"n":"count"},"end":"end","size":"10s","sli
 fn windows_overlap() {
     let mut job = job(COUNT);
     assert!(run(&mut job, 1, &[at("k", 9_000, ""), at("k", 12_000, ""), at("j", 9_999, "")]).is_empty());
-    assert_eq!((job.calls(), job.entries("panes").len(), job.timers().len()), ((1, 1), 2, 2));
+    assert_eq!((job.calls(), job.entries("slices").len(), job.timers().len()), ((1, 1), 3, 7));
     let want = [r#"0 j 9999 {"start":0,"end":10000,"n":1}"#, r#"0 k 9999 {"start":0,"end":10000,"n":1}"#];
     assert_eq!(rows(&run(&mut job, 13_000, &[])), want);
     let want = [r#"0 j 13999 {"start":4000,"end":14000,"n":1}"#, r#"0 k 13999 {"start":4000,"end":14000,"n":2}"#];
@@ -43,7 +43,7 @@ fn windows_overlap() {
         r#"0 k 21999 {"start":12000,"end":22000,"n":1}"#,
     ];
     assert_eq!(rows(&run(&mut job, stock::time::MAX, &[])), want);
-    assert!(job.entries("panes").is_empty() && job.timers().is_empty());
+    assert!(job.entries("slices").is_empty() && job.entries("heads").is_empty() && job.timers().is_empty());
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn sets_and_other_aggregates_of_panes() {
         r#"0 k 7999 {"s":4000,"set":2,"about":2,"first":-1,"last":9,"max":9,"min":-1,"avg":4.00}"#,
     ];
     assert_eq!(rows(&run(&mut job, 100_000, &[])), want);
-    assert!(job.entries("panes").is_empty() && job.entries("members").is_empty());
+    assert!(job.entries("slices").is_empty() && job.entries("heads").is_empty() && job.entries("members").is_empty());
 }
 
 #[test]
@@ -98,10 +98,9 @@ fn processing_time() {
         let out = job.run(ms * 1000, watermark * 1000, &inputs).expect("a batch");
         (rows(&out), job.timers().len())
     };
-    assert_eq!(batch(5_000, 0, 2), (vec![], 2));
-    assert_eq!(batch(6_000, 0, 1), (vec![r#"0 k 5999 {"s":2000,"n":2}"#.into()], 2));
+    assert_eq!(batch(5_000, 0, 2), (vec![], 4));
+    assert_eq!(batch(6_000, 0, 1), (vec![r#"0 k 5999 {"s":2000,"n":2}"#.into()], 4));
     assert_eq!(batch(7_000, stock::time::MAX, 0).0, [r#"0 k 7999 {"s":4000,"n":3}"#, r#"0 k 9999 {"s":6000,"n":1}"#]);
-    // The timer that is left finds nothing.
     assert_eq!(batch(100_000, stock::time::MAX, 0), (vec![], 0));
 }
 
@@ -137,12 +136,12 @@ fn any_batches_give_the_same_windows() {
         seed ^= seed << 17;
         seed % n
     };
-    for round in 0..30 {
+    for round in 0..60 {
         let (size, slide, offset) = [(10, 4, 0), (9, 3, 1), (10, 10, 7), (7, 2, 0), (12, 5, 3)][round % 5];
         let config =
-            format!(r#"{{"aggregates":{{"n":{{"sum":"/n"}}}},"key":"k","offset":"{offset}s","size":"{size}s","slide":"{slide}s","start":"s"}}"#);
+            format!(r#"{{"aggregates":{{"d":{{"distinct":"/n"}},"n":{{"sum":"/n"}}}},"key":"k","offset":"{offset}s","size":"{size}s","slide":"{slide}s","start":"s"}}"#);
         let (size, slide, offset) = (size * 1000, slide * 1000, offset * 1000);
-        let (mut job, mut got, mut all) = (job(&config), Vec::new(), std::collections::BTreeMap::<(i64, u64), i64>::new());
+        let (mut job, mut got, mut all) = (job(&config), Vec::new(), std::collections::BTreeMap::<(i64, u64), Vec<i64>>::new());
         job.host().chunk = 1 + next(7) as usize;
         if round % 2 > 0 {
             // The watermark goes on while timers that are due wait for the next batch.
@@ -153,13 +152,13 @@ fn any_batches_give_the_same_windows() {
             let mut inputs = Vec::new();
             for _ in 0..next(30) {
                 now += next(1200) as i64;
-                let (ms, key, n) = ((now - next(12_000) as i64).max(1), next(4), next(100) as i64);
+                let (ms, key, n) = ((now - next(12_000) as i64).max(1), next(4), next(10) as i64);
                 inputs.push(at(&format!("k{key}"), ms, &format!(r#"{{"n":{n}}}"#)));
                 let mut start = offset + (ms - offset).div_euclid(slide) * slide;
                 while start + size > ms {
                     // Only what was not complete before this batch.
                     if watermark == 0 || start + size > watermark {
-                        *all.entry((start, key)).or_default() += n;
+                        all.entry((start, key)).or_default().push(n);
                     }
                     start -= slide;
                 }
@@ -173,9 +172,92 @@ fn any_batches_give_the_same_windows() {
         let mut got: Vec<String> =
             got.iter().filter(|o| o.port == 0).map(|o| String::from_utf8(o.value.clone().unwrap_or_default()).expect("UTF-8")).collect();
         got.sort();
-        let mut want: Vec<String> = all.into_iter().map(|((s, k), n)| format!(r#"{{"k":"k{k}","s":{s},"n":{n}}}"#)).collect();
+        let row = |((s, k), n): ((i64, u64), Vec<i64>)| {
+            let (d, n) = (std::collections::BTreeSet::from_iter(&n).len(), n.iter().sum::<i64>());
+            format!(r#"{{"k":"k{k}","s":{s},"d":{d},"n":{n}}}"#)
+        };
+        let mut want: Vec<String> = all.into_iter().map(row).collect();
         want.sort();
         assert_eq!(got, want, "round {round}");
-        assert!(job.entries("panes").is_empty() && job.timers().is_empty());
+        assert!(job.entries("members").is_empty());
+        assert!(job.entries("slices").is_empty() && job.entries("heads").is_empty() && job.timers().is_empty());
     }
+}
+
+#[test]
+fn windows_at_the_end_of_time_are_all_written() {
+    let end = stock::time::MAX;
+    let mut job = job(r#"{"aggregates":{"n":"count"},"size":"10s","slide":"3s","start":"s"}"#);
+    let times = [end - 20_000, end - 9_000, end - 4_000, end - 1_000, end];
+    run(&mut job, 1, &times.map(|t| at("k", t, "")));
+    let out = run(&mut job, end, &[]);
+    let mut want = Vec::new();
+    for start in (end - 40_000..=end).filter(|s| s.rem_euclid(3_000) == 0) {
+        let n = times.iter().filter(|t| (start..start + 10_000).contains(*t)).count();
+        if n > 0 {
+            want.push(format!(r#"0 k {} {{"s":{start},"n":{n}}}"#, (start + 9_999).min(end)));
+        }
+    }
+    assert!(want.len() > 8);
+    assert_eq!(rows(&out), want);
+    assert!(job.entries("slices").is_empty() && job.entries("heads").is_empty() && job.timers().is_empty());
+}
+
+#[test]
+fn a_record_whose_windows_could_not_be_summed_is_set_aside() {
+    let sum = r#"{"aggregates":{"s":{"sum":"/v"}},"size":"10s","slide":"2s","start":"start"}"#;
+    let (large, small) = (r#"{"v":99999999999999999999999.5}"#, r#"{"v":0.00000000000000000001}"#);
+    for (first, second) in [(large, small), (small, large)] {
+        let mut job = job(sum);
+        assert!(run(&mut job, 1, &[at("k", 1_000, first)]).is_empty());
+        let out = run(&mut job, 1, &[at("k", 3_000, second), at("other", 3_000, second), at("k", 13_000, second)]);
+        assert_eq!(rows(&out), ["dead 4 with this record a sum could have more than 38 digits"]);
+        // Those that are left come out, in every window.
+        assert_eq!(run(&mut job, stock::time::MAX, &[]).len(), 15);
+        assert!(job.entries("slices").is_empty() && job.entries("heads").is_empty());
+    }
+}
+
+#[test]
+fn many_panes_of_a_key_in_one_batch() {
+    // With windows of few panes, which are read one by one, and of more than the end of a lane puts together.
+    for (size, slide, panes, complete) in [(6i64, 1i64, 2_000i64, false), (6, 1, 2_000, true), (500, 1, 440, true)] {
+        let mut job = job(&format!(r#"{{"aggregates":{{"n":"count"}},"size":"{size}s","slide":"{slide}s","start":"s"}}"#));
+        let inputs: Vec<Input> = (0..panes).map(|i| at("k", 1_000_000 + i * 1000, "")).collect();
+        let mut got = run(&mut job, if complete { stock::time::MAX } else { 1 }, &inputs);
+        assert!(complete || got.is_empty());
+        while !job.timers().is_empty() {
+            got.extend(run(&mut job, stock::time::MAX, &[]));
+        }
+        let n = |s: i64| (s.max(1_000)..s + size).filter(|t| *t < 1_000 + panes).count();
+        let want: Vec<String> = (1_001 - size..1_000 + panes)
+            .map(|s| format!(r#"0 k {} {{"s":{},"n":{}}}"#, (s + size) * 1000 - 1, s * 1000, n(s)))
+            .collect();
+        assert_eq!(rows(&got), want, "{size} {complete}");
+        assert!(job.entries("slices").is_empty() && job.entries("heads").is_empty());
+    }
+}
+
+#[test]
+fn large_sums_beside_small_ones() {
+    let mut job = job(r#"{"aggregates":{"s":{"sum":"/v"},"a":{"avg":"/v"}},"size":"10s","slide":"2s","start":"start"}"#);
+    let v = |s: i64, v: &str| at("k", s * 1000, &format!("{{\"v\":{v}}}"));
+    let nines = "9".repeat(38);
+    // The second of these does not fit beside the first, nor does 10^37 beside both that do.
+    let out = run(&mut job, 1, &[v(20, &nines), v(22, &nines), v(18, "1"), v(21, "70000000000000000000000000000000000000"), v(29, "1e37"), v(30, "1e38")]);
+    assert_eq!(rows(&out), vec!["dead 4 with this record a sum could have more than 38 digits"; 2]);
+    let out = run(&mut job, 1, &[v(24, "1e-19"), v(40, "1e-19"), v(40, &nines)]);
+    assert_eq!(rows(&out), vec!["dead 4 with this record a sum could have more than 38 digits"; 2]);
+    while !job.timers().is_empty() {
+        assert!(run(&mut job, stock::time::MAX, &[]).iter().all(|o| o.reject.is_none()));
+    }
+    assert!(job.entries("slices").is_empty() && job.entries("heads").is_empty());
+}
+
+#[test]
+fn keys_that_are_too_long_for_timers() {
+    let mut job = job(COUNT);
+    let out = run(&mut job, 1, &[at(&"k".repeat(4088), 1_000, ""), at(&"k".repeat(4089), 1_000, "")]);
+    assert_eq!(rows(&out), ["dead 3 the key has more than 4088 bytes"]);
+    assert_eq!(run(&mut job, stock::time::MAX, &[]).len(), 3);
 }

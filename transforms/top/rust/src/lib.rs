@@ -176,7 +176,7 @@ impl Transform for Top {
         }
         let time = match r.event_time() {
             None if self.last => return Err(dead_letter(NO_EVENT_TIME, "the record has no event time")),
-            Some(t) if self.last && t < out.batch().late_watermark => {
+            Some(t) if self.last && out.batch().late_watermark != 0 && t < out.batch().late_watermark => {
                 out.pass(&r, LATE);
                 return Ok(());
             }
@@ -201,7 +201,7 @@ impl Transform for Top {
         if !self.last {
             let touched = self.touched.entry(key.to_vec()).or_insert((place, before));
             touched.0 = touched.0.min(place);
-        } else if close <= out.batch().watermark {
+        } else if out.batch().watermark != 0 && close <= out.batch().watermark {
             self.touched.entry(key.to_vec()).or_default();
         } else if before == 0 || close > known {
             out.set_event_timer(key, close, b"");

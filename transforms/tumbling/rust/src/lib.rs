@@ -4,7 +4,7 @@ use stock::agg::code;
 use stock::config::{Config, refuse};
 use stock::group::{self, Head, Noted, Reader, passed};
 use stock::time;
-use wasmill::state::{Map, Want};
+use wasmill::state::{Map, Ticket, Want};
 use wasmill::{Input, Out, Port, Record, Result, Transform, Value, dead_letter};
 
 /// What goes in and out.
@@ -35,6 +35,32 @@ pub struct Tumbling {
     blank: Vec<u8>,
     row: Vec<u8>,
     member: Vec<u8>,
+    /// The windows of the frame's records, in their order.
+    plan: Plan,
+}
+
+/// What was found out of a frame's records before the first was handled.
+#[derive(Default)]
+struct Plan {
+    windows: Vec<Window>,
+    at: usize,
+}
+
+enum Window {
+    Late,
+    None,
+    Open(i64, Ticket),
+}
+
+impl Plan {
+    #[inline]
+    fn push(&mut self, w: Window) {
+        if self.at == self.windows.len() {
+            self.windows.clear();
+            self.at = 0;
+        }
+        self.windows.push(w);
+    }
 }
 
 /// In front of a window's bytes, where updates are asked for: the number of the batch that changed it last, plus one.
@@ -63,6 +89,7 @@ impl Tumbling {
             blank: Vec::new(),
             row: Vec::new(),
             member: Vec::new(),
+            plan: Plan::default(),
         };
         c.finish()?;
         if t.processing && t.allowed > 0 {
@@ -109,8 +136,8 @@ impl Tumbling {
         } else if passed(out.batch().watermark, at) {
             self.complete.push(key, start);
         } else {
-            // A time that was cut to the last of all does not tell the start.
-            out.set_event_timer(key, at * 1000, if at == time::MAX { &sub } else { b"" });
+            // The start goes along: a time that was cut to the last of all does not tell it, nor does one of another lateness.
+            out.set_event_timer(key, at * 1000, &sub);
         }
     }
 
@@ -185,12 +212,13 @@ impl Transform for Tumbling {
             WINDOWS.want(want, r.state_key(), &self.of_timer(r));
             return;
         }
-        let batch = *want.batch();
-        let Some(start) = self.start(r, batch.time) else { return };
-        if !self.processing && passed(batch.late_watermark, self.close_at(start)) {
-            return;
+        let (batch_time, late) = (want.batch().time, want.batch().late_watermark);
+        let Some(start) = self.start(r, batch_time) else { return self.plan.push(Window::None) };
+        if !self.processing && passed(late, self.close_at(start)) {
+            return self.plan.push(Window::Late);
         }
-        WINDOWS.want(want, r.state_key(), &start);
+        let ticket = WINDOWS.want(want, r.state_key(), &start);
+        self.plan.push(Window::Open(start, ticket));
         if self.reader.aggregates.has_sets() && self.reader.read(r).is_ok() {
             if self.reader.check_members(r.state_key()).is_err() {
                 return;
@@ -202,17 +230,20 @@ impl Transform for Tumbling {
     }
 
     fn record(&mut self, r: Record<'_>, out: &mut Out) -> Result {
-        let Some(start) = self.start(&r, out.batch().time) else {
-            return Err(dead_letter(code::NO_TIME, "the record has no event time"));
+        let window = self.plan.windows.get(self.plan.at).unwrap_or(&Window::None);
+        self.plan.at += 1;
+        let (start, ticket) = match *window {
+            Window::None => return Err(dead_letter(code::NO_TIME, "the record has no event time")),
+            Window::Late => {
+                out.pass(&r, LATE);
+                return Ok(());
+            }
+            Window::Open(start, ticket) => (start, ticket),
         };
-        if !self.processing && passed(out.batch().late_watermark, self.close_at(start)) {
-            out.pass(&r, LATE);
-            return Ok(());
-        }
         self.reader.read(&r)?;
         let (key, now, stamp) = (r.state_key(), out.batch().id + 1, self.stamp());
         self.reader.check_members(key)?;
-        let mut e = WINDOWS.entry(out, key, &start);
+        let mut e = WINDOWS.claim(out, ticket, key, &start);
         let (new, len) = match e.get() {
             None => (true, self.blank.len()),
             Some(bytes) => {

@@ -18,9 +18,6 @@ const MAX_KEY: usize = 4096;
 /// Tables have numbers below this.
 const TABLES: u16 = 64;
 
-/// Added to a timer's domain, it is the number of the table that pending timers are kept in.
-pub const TIMERS: u16 = 1 << 14;
-
 /// What is known of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Known {
@@ -105,7 +102,7 @@ impl Cache {
     }
 
     /// The slot of an entry, or NONE.
-    pub fn find(&self, table: u16, key: &[u8], sub: &[u8]) -> u32 {
+    fn find(&self, table: u16, key: &[u8], sub: &[u8]) -> u32 {
         self.probe(self.hash(table, key, sub), table, key, sub).0
     }
 
@@ -141,7 +138,7 @@ impl Cache {
         }
         let n = self.slots.len() as u32;
         self.index[at] = u64::from(hash) << 32 | u64::from(n + 1);
-        assert!(key.len() + sub.len() <= MAX_KEY + 8 * usize::from(table >= TABLES), "a key and its sub-key have more than 4 KiB");
+        assert!(key.len() + sub.len() <= MAX_KEY, "a key and its sub-key have more than 4 KiB");
         let address = self.heap.copy(key, sub);
         self.slots.push(Slot {
             hash,
@@ -257,7 +254,7 @@ impl Cache {
 
     /// A hash of 32 bits, by a seed that is the batch's: the same on a replay, and nobody's to guess.
     #[inline]
-    fn hash(&self, table: u16, key: &[u8], sub: &[u8]) -> u32 {
+    pub fn hash(&self, table: u16, key: &[u8], sub: &[u8]) -> u32 {
         let h = mix(self.seed ^ u64::from(table) << 48 ^ (key.len() as u64) << 32, key);
         let h = mix(h, sub);
         (h ^ h >> 29) as u32
@@ -271,31 +268,73 @@ fn bit(table: u16) -> u64 {
 const K: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[inline(always)]
+fn step(h: u64, w: u64) -> u64 {
+    let h = (h ^ w).wrapping_mul(K);
+    h ^ h >> 32
+}
+
+/// Eight bytes from `at` on.
+///
+/// # Safety
+/// They lie inside of b.
+#[inline(always)]
+unsafe fn word(b: &[u8], at: usize) -> u64 {
+    // SAFETY: by the contract of this function.
+    u64::from_le(unsafe { b.as_ptr().add(at).cast::<u64>().read_unaligned() })
+}
+
+/// The bytes of a string of less than eight, in a word of their own for each length below four, and up to the rest.
+#[inline(always)]
+fn short(b: &[u8]) -> u64 {
+    let n = b.len();
+    // SAFETY: every load lies inside of the n bytes.
+    unsafe {
+        let p = b.as_ptr();
+        if n >= 4 {
+            let (low, high) = (p.cast::<u32>().read_unaligned(), p.add(n - 4).cast::<u32>().read_unaligned());
+            return u64::from(u32::from_le(low)) | u64::from(u32::from_le(high)) << 32;
+        }
+        if n == 0 {
+            return 0;
+        }
+        u64::from(*p) | u64::from(*p.add(n / 2)) << 8 | u64::from(*p.add(n - 1)) << 16
+    }
+}
+
+#[inline(always)]
 fn mix(mut h: u64, b: &[u8]) -> u64 {
-    let step = |h: u64, w: u64| {
-        let h = (h ^ w).wrapping_mul(K);
-        h ^ h >> 32
-    };
-    let (words, rest) = b.as_chunks::<8>();
-    for w in words {
-        h = step(h, u64::from_le_bytes(*w));
+    let n = b.len();
+    if n < 8 {
+        return step(h, short(b) ^ (n as u64) << 56);
     }
-    if rest.is_empty() {
-        return h;
+    let mut at = 0;
+    while at + 8 <= n {
+        // SAFETY: at + 8 is at most n.
+        h = step(h, unsafe { word(b, at) });
+        at += 8;
     }
-    let mut last = 0;
-    for &c in rest {
-        last = last << 8 | u64::from(c);
-    }
-    step(h, last ^ (rest.len() as u64) << 56)
+    // SAFETY: n is at least 8.
+    if at < n { step(h, unsafe { word(b, n - 8) } ^ n as u64) } else { h }
 }
 
 /// Equality of short byte strings, without a call.
 #[inline(always)]
 fn same(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
+    let n = a.len();
+    if n != b.len() {
         return false;
     }
-    let ((aw, ar), (bw, br)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
-    aw.iter().zip(bw).all(|(x, y)| u64::from_le_bytes(*x) == u64::from_le_bytes(*y)) && ar.iter().zip(br).all(|(x, y)| x == y)
+    if n < 8 {
+        return short(a) == short(b);
+    }
+    let mut at = 0;
+    while at + 8 <= n {
+        // SAFETY: at + 8 is at most n, which both have.
+        if unsafe { word(a, at) != word(b, at) } {
+            return false;
+        }
+        at += 8;
+    }
+    // SAFETY: n is at least 8.
+    unsafe { word(a, n - 8) == word(b, n - 8) }
 }

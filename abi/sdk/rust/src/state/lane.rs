@@ -1,6 +1,6 @@
 //! A lane's state: the cache, what is to be read, and what is to be written.
 
-use super::cache::{Cache, Known, NONE, TIMERS};
+use super::cache::{Cache, Known, NONE};
 use super::heap::view;
 use crate::host;
 use crate::mem::{self, Arena};
@@ -8,6 +8,9 @@ use crate::raw::{self, Op, Rec};
 
 /// More than this is not read ahead at once.
 const AHEAD: usize = 8 << 20;
+
+/// Timers that are remembered so as not to be set twice.
+const RECENT: usize = 256;
 
 /// Marks a change that is no entry but a delete-prefix.
 const PREFIX: u32 = 1 << 31;
@@ -48,10 +51,17 @@ pub struct Lane {
     wanted: Vec<u32>,
     changes: Vec<u32>,
     prefixes: Vec<Op>,
-    /// Timers to be set or deleted, in order: slot, or NONE, and operation.
-    timers: Vec<(u32, u8)>,
-    place: Vec<u8>,
+    /// Timers to be set or deleted, in order.
+    timers: Vec<Op>,
+    /// By hash, which of them was noted last.
+    recent: Vec<u32>,
+    /// One is set that may be there already, and fire in this batch.
+    timer_due: bool,
+    /// Up to when timers are due: watermark and batch time.
+    pub now: [i64; 2],
     timer_deleted: bool,
+    /// How often everything was written out.
+    pub spills: u32,
     ops: Arena,
     need: Arena,
     scanned: Arena,
@@ -71,8 +81,11 @@ impl Lane {
             changes: Vec::new(),
             prefixes: Vec::new(),
             timers: Vec::new(),
-            place: Vec::new(),
+            recent: Vec::new(),
+            timer_due: false,
+            now: [0; 2],
             timer_deleted: false,
+            spills: 0,
             ops: Arena::EMPTY,
             need: Arena::EMPTY,
             scanned: Arena::EMPTY,
@@ -99,13 +112,23 @@ impl Lane {
         n
     }
 
-    /// Notes that an entry will be read in this frame.
+    /// Notes that an entry will be read in this frame, and returns its slot.
     #[inline]
-    pub fn want(&mut self, table: u16, key: &[u8], sub: &[u8]) {
+    pub fn want(&mut self, table: u16, key: &[u8], sub: &[u8]) -> u32 {
         let before = self.cache.slots.len() as u32;
         let n = self.touch(table, key, sub);
         if n >= before {
             self.wanted.push(n);
+        }
+        n
+    }
+
+    /// The slot of an entry that was wanted in this frame: looked up again only if everything was written out since.
+    #[inline]
+    pub fn redeem(&mut self, slot: u32, spills: u32, table: u16, key: &[u8], sub: &[u8]) -> u32 {
+        match self.cache.slots.get(slot as usize) {
+            Some(s) if spills == self.spills && s.known != Known::No => slot,
+            _ => self.read(table, key, sub),
         }
     }
 
@@ -261,57 +284,55 @@ impl Lane {
         self.prefixes.push(op);
     }
 
-    /// Sets or deletes a timer. It waits to be written; setting it again changes nothing, and deleting it takes a set back.
+    /// Sets or deletes a timer. It waits to be written, in order; setting it once more is left out where that is noticed.
     pub fn timer(&mut self, op: u8, domain: u8, key: &[u8], at: i64, sub: &[u8]) {
         self.hooks = Some(HOOKS);
-        let (n, at) = self.timer_slot(domain, key, at, sub);
-        let s = &mut self.cache.slots[n as usize];
-        s.expiry = at;
-        if op == raw::TIMER_SET {
-            if s.change == NONE {
-                s.change = self.timers.len() as u32;
-                self.timers.push((n, op));
-            }
-        } else {
-            self.timer_deleted = true;
-            self.unset(n);
-            self.timers.push((n, op));
-        }
-        self.held = self.cache.held() + self.timers.len() * 16;
-    }
-
-    /// The slot of a timer, and its time in whole milliseconds.
-    fn timer_slot(&mut self, domain: u8, key: &[u8], at: i64, sub: &[u8]) -> (u32, i64) {
+        assert!(key.len() + sub.len() <= 4096, "a timer's key and sub-key have more than 4 KiB");
         let at = at - at.rem_euclid(1000);
-        let mut place = core::mem::take(&mut self.place);
-        place.clear();
-        place.extend_from_slice(&at.to_be_bytes());
-        place.extend_from_slice(sub);
-        let n = self.cache.slot(TIMERS + u16::from(domain), key, &place);
-        self.place = place;
-        (n, at)
-    }
-
-    /// Forgets that a timer was set, if that still waits to be written.
-    fn unset(&mut self, timer: u32) {
-        let at = core::mem::replace(&mut self.cache.slots[timer as usize].change, NONE);
-        if at != NONE {
-            self.timers[at as usize].0 = NONE;
+        let (key_len, sub_len) = (key.len() as u32, sub.len() as u32);
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT, NONE);
         }
+        let cell = self.cache.hash(domain.into(), key, sub) as usize ^ (at / 1000) as usize;
+        let cell = &mut self.recent[cell % RECENT];
+        if let Some(last) = self.timers.get(*cell as usize)
+            && (last.op, last.domain, last.at) == (op, domain, at)
+            && timer_key(last) == (key, sub)
+        {
+            return;
+        }
+        *cell = self.timers.len() as u32;
+        let address = self.cache.heap.copy(key, sub);
+        self.timers.push(Op { op, domain, key: address, key_len, sub: address + key_len, sub_len, at, ..Op::EMPTY });
+        self.timer_deleted |= op == raw::TIMER_DELETE;
+        self.timer_due |= op == raw::TIMER_SET && at <= self.now[usize::from(domain & 1)];
+        self.held = self.cache.held() + self.timers.len() * size_of::<Op>();
     }
 
     /// Before a frame of timers: one that fires now was there before, so that setting it in this batch meant nothing.
     fn fired(&mut self) {
+        if !self.timer_due || self.frame.count == 0 {
+            return;
+        }
+        let (now, timers) = (self.now, &mut self.timers);
+        let is_due = |t: &Op| t.op == raw::TIMER_SET && t.at <= now[usize::from(t.domain & 1)];
+        let mut due: Vec<usize> = (0..timers.len()).filter(|i| is_due(&timers[*i])).collect();
+        due.sort_by(|a, b| place(&timers[*a]).cmp(&place(&timers[*b])));
         for i in 0..self.frame.count as usize {
             // SAFETY: the frame at hand has `count` records, `stride` bytes apart, and lies there during the call.
             let rec = unsafe { &*self.frame.at.wrapping_add(i * self.frame.stride).cast::<Rec>() };
-            if rec.kind == 0 || self.timers.is_empty() {
+            if rec.kind == 0 {
                 return;
             }
             // SAFETY: as above.
             let (key, sub) = unsafe { (view(rec.key, rec.key_len.max(0) as usize), view(rec.value, rec.value_len.max(0) as usize)) };
-            let (n, _) = self.timer_slot(rec.kind - 1, key, rec.event_time, sub);
-            self.unset(n);
+            let fired = (rec.kind - 1, rec.event_time, (key, sub));
+            let mut at = due.partition_point(|t| place(&timers[*t]) < fired);
+            while let Some(&t) = due.get(at).filter(|t| place(&timers[**t]) == fired) {
+                // No operation any more, and equal to none.
+                timers[t].op = 0;
+                at += 1;
+            }
         }
     }
 
@@ -375,6 +396,7 @@ impl Lane {
         self.wanted.clear();
         self.cache.clear();
         self.held = 0;
+        self.spills += 1;
     }
 
     /// Writes the changes in the order in which they were first made, and the timers, by one call as a rule.
@@ -391,13 +413,8 @@ impl Lane {
             self.prefixes.clear();
         }
         if timers {
-            for (n, op) in self.timers.drain(..).filter(|t| t.0 != NONE) {
-                let s = &mut self.cache.slots[n as usize];
-                s.change = NONE;
-                let (domain, place) = ((s.table - TIMERS) as u8, s.address());
-                writer.push(Op { op, domain, at: s.expiry, sub: place.sub + 8, sub_len: place.sub_len - 8, ..place });
-            }
-            self.timer_deleted = false;
+            self.timers.drain(..).filter(|t| t.op != 0).for_each(|t| writer.push(t));
+            (self.timer_deleted, self.timer_due) = (false, false);
         }
         writer.send();
     }
@@ -452,6 +469,17 @@ impl super::cache::Slot {
         let key_len = u32::from(self.key_len);
         Op { key: self.key, key_len, sub: self.key + key_len, sub_len: self.sub_len.into(), ..Op::EMPTY }
     }
+}
+
+/// What timers are in order of.
+fn place(t: &Op) -> (u8, i64, (&[u8], &[u8])) {
+    (t.domain, t.at, timer_key(t))
+}
+
+/// Key and sub-key of a timer.
+fn timer_key(t: &Op) -> (&[u8], &[u8]) {
+    // SAFETY: they lie in the heap, which forgets them only with the timers.
+    unsafe { (view(t.key, t.key_len as usize), view(t.sub, t.sub_len as usize)) }
 }
 
 /// The arena as an array of `count` operations.

@@ -19,4 +19,4 @@ pub use codec::{Codec, Sub};
 pub(crate) use heap::view;
 pub(crate) use lane::{Lane, Records};
 pub use rows::{Rows, Scan};
-pub use tables::{Counter, Entry, List, Map, Value, Want};
+pub use tables::{Counter, Entry, List, Map, Ticket, Value, Want};

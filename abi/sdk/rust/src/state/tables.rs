@@ -22,12 +22,24 @@ impl Want<'_> {
         self.batch
     }
 
+    #[inline]
+    fn ticket(&mut self, table: u16, key: &[u8], sub: &[u8]) -> Ticket {
+        Ticket { slot: self.lane.want(table, key, sub), spills: self.lane.spills }
+    }
+
     /// Leaves it to the SDK: it learns which tables are read by the record's key alone, and reads those for all records of a
     /// frame at once.
     #[inline(always)]
     pub fn learn(&mut self) {
         self.lane.told = false;
     }
+}
+
+/// What [`Map::want`] and [`Value::want`] give for an entry: with it, `claim` finds the entry again without looking for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticket {
+    slot: u32,
+    spills: u32,
 }
 
 /// One entry of state, to be worked on where it lies. It belongs to the record at hand.
@@ -72,6 +84,12 @@ impl Entry<'_> {
 #[inline]
 fn entry<'a>(out: &'a mut Out, table: u16, key: &[u8], sub: &[u8]) -> Entry<'a> {
     let slot = out.state.read(table, key, sub);
+    Entry { lane: &mut out.state, slot }
+}
+
+#[inline]
+fn claim<'a>(out: &'a mut Out, t: Ticket, table: u16, key: &[u8], sub: &[u8]) -> Entry<'a> {
+    let slot = out.state.redeem(t.slot, t.spills, table, key, sub);
     Entry { lane: &mut out.state, slot }
 }
 
@@ -160,10 +178,16 @@ impl<T: Codec> Value<T> {
         entry(out, self.table, key, b"")
     }
 
+    /// The entry that this ticket stands for, which was given for the same key in the same frame.
+    #[inline]
+    pub fn claim<'a>(&self, out: &'a mut Out, ticket: Ticket, key: &[u8]) -> Entry<'a> {
+        claim(out, ticket, self.table, key, b"")
+    }
+
     /// Says that the frame will read it.
     #[inline]
-    pub fn want(&self, want: &mut Want<'_>, key: &[u8]) {
-        want.lane.want(self.table, key, b"");
+    pub fn want(&self, want: &mut Want<'_>, key: &[u8]) -> Ticket {
+        want.ticket(self.table, key, b"")
     }
 }
 
@@ -216,8 +240,8 @@ impl Counter {
 
     /// Says that the frame will read it.
     #[inline]
-    pub fn want(&self, want: &mut Want<'_>, key: &[u8]) {
-        self.0.want(want, key);
+    pub fn want(&self, want: &mut Want<'_>, key: &[u8]) -> Ticket {
+        self.0.want(want, key)
     }
 }
 
@@ -301,10 +325,16 @@ impl<K: Sub + ?Sized, V: Codec> Map<K, V> {
         sub.with(|s| entry(out, self.table, key, s))
     }
 
+    /// The entry that this ticket stands for, which was given for the same key and sub-key in the same frame.
+    #[inline]
+    pub fn claim<'a>(&self, out: &'a mut Out, ticket: Ticket, key: &[u8], sub: &K) -> Entry<'a> {
+        sub.with(|s| claim(out, ticket, self.table, key, s))
+    }
+
     /// Says that the frame will read it.
     #[inline]
-    pub fn want(&self, want: &mut Want<'_>, key: &[u8], sub: &K) {
-        sub.with(|s| want.lane.want(self.table, key, s));
+    pub fn want(&self, want: &mut Want<'_>, key: &[u8], sub: &K) -> Ticket {
+        sub.with(|s| want.ticket(self.table, key, s))
     }
 }
 

@@ -156,10 +156,10 @@ impl<T: Transform> Keyed<T> {
     }
 }
 
-/// Takes the timers that are due.
+/// Takes the timers that are due. A watermark of 0 is none yet.
 fn due(watermark: i64, time: i64) -> Vec<Timer> {
     WORLD.with_borrow_mut(|w| {
-        let is = |t: &Timer| t.at <= if t.domain == 0 { watermark } else { time };
+        let is = |t: &Timer| if t.domain == 0 { watermark != 0 && t.at <= watermark } else { t.at <= time };
         let (mut due, mut rest): (Vec<_>, BTreeSet<_>) = (Vec::new(), BTreeSet::new());
         for timer in std::mem::take(&mut w.timers) {
             if is(&timer) && w.timer_limit.is_none_or(|most| due.len() < most) {
