@@ -54,7 +54,6 @@ type backend struct {
 	lock  io.Closer
 	db    *badgerdb.DB
 	trim  trimmer
-	pace  pacer
 
 	memTable int64
 

@@ -14,8 +14,7 @@
 // error and never an answer.
 //
 // It is made for little memory on small machines. Pages of tables are given back to the page cache, also those of tables that
-// a compaction is making, and compactions leave room for the batch beside them as long as they can keep up (trim_linux.go,
-// pace.go).
+// a compaction is making (trim_linux.go).
 //
 // The package must not decide what is applied or when, nor know what a key means.
 package badger

@@ -82,7 +82,6 @@ func (b *backend) open(ctx context.Context) error {
 		return errors.Join(err, db.Close())
 	}
 	b.trim.start(b)
-	b.pace.start()
 	return nil
 }
 
@@ -116,6 +115,12 @@ func openDB(opt badgerdb.Options) (db *badgerdb.DB, err error) {
 	}()
 	return badgerdb.OpenManaged(opt)
 }
+
+// The compaction of the first level begins at levelZero tables; at levelZeroStall writers wait.
+const (
+	levelZero      = 12
+	levelZeroStall = 40
+)
 
 // settings were measured with 5 million keys. A large first level saves a level below it, and with it a third of the CPU of
 // all writing, which compaction is most of. They are for little memory, too: no caches and no compression, since tables are
@@ -181,7 +186,6 @@ func (b *backend) load() error {
 func (b *backend) Close() error {
 	b.closeOnce.Do(func() {
 		b.trim.close()
-		b.pace.close()
 		b.closeErr = errors.Join(b.db.Close(), b.lock.Close())
 	})
 	return b.closeErr
@@ -208,7 +212,6 @@ const madeFormat = "[%d] LOG Compact. Added "
 
 // tableMade is called by each goroutine of a compaction for each table.
 func (b *backend) tableMade() {
-	b.pace.wait(func() int { return b.db.Levels()[0].NumTables })
 	b.trim.made(b)
 }
 
