@@ -16,6 +16,7 @@ import (
 	kafkasink "github.com/wasmill/wasmill/host/sink/kafka"
 	"github.com/wasmill/wasmill/host/sink/stdout"
 	"github.com/wasmill/wasmill/host/source"
+	deltasource "github.com/wasmill/wasmill/host/source/delta"
 	filesource "github.com/wasmill/wasmill/host/source/files"
 	"github.com/wasmill/wasmill/host/source/generator"
 	kafkasource "github.com/wasmill/wasmill/host/source/kafka"
@@ -46,6 +47,12 @@ func (p *Program) source(s *job.Source, state string, readOnly bool) (source.Sou
 			CSV:         filesource.CSVOptions{Comma: s.Files.CSV.Delimiter, Columns: s.Files.CSV.Columns, NoHeader: !s.Files.CSV.Header},
 			Attach:      s.Attach, Settle: max(s.Files.Settle, 1), State: state, ReadOnly: readOnly,
 			SkipLost: s.Files.OnDataLoss == "skip", AllowMoved: p.env.AllowChanges, Warn: p.warn("source " + s.Name),
+			Files: p.env.Files, Clock: p.env.Clock.Now,
+		})
+	case s.Delta != nil:
+		return deltasource.New(deltasource.Config{
+			Name: s.Name, Dir: s.Delta.Path, Start: deltasource.Start{Snapshot: s.Delta.Snapshot, Latest: s.Delta.Latest, Version: s.Delta.Version},
+			OnChange: deltasource.OnChange(s.Delta.OnChange), SkipLost: s.Delta.OnDataLoss == "skip", Attach: s.Attach, Warn: p.warn("source " + s.Name),
 			Files: p.env.Files, Clock: p.env.Clock.Now,
 		})
 	case s.Generator != nil:

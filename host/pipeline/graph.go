@@ -63,14 +63,15 @@ func (w *wirer) source(s *job.Source) {
 		Name: s.Name, Source: w.parts.sources[s.Name],
 		Limit: source.Limit{Records: s.Batch.MaxRecords, Bytes: s.Batch.MaxBytes},
 	}
-	node.SkipLost = s.Files != nil && s.Files.OnDataLoss == "skip" || s.Kafka != nil && s.Kafka.OnDataLoss == "skip"
+	node.SkipLost = s.Files != nil && s.Files.OnDataLoss == "skip" || s.Delta != nil && s.Delta.OnDataLoss == "skip" ||
+		s.Kafka != nil && s.Kafka.OnDataLoss == "skip"
 	node.EventTime = eventTime(s)
 	w.sources[s.Name] = len(w.graph.Sources)
 	w.graph.Sources = append(w.graph.Sources, node)
 }
 
-// eventTime is where a source's event time stands. Topics and the generator give records one of their own; files without
-// a pointer have none, and are left out of the watermark.
+// eventTime is where a source's event time stands. Topics and the generator give records one of their own; files and tables
+// without a pointer have none, and are left out of the watermark.
 func eventTime(s *job.Source) *engine.EventTime {
 	e := s.EventTime
 	switch {
@@ -79,7 +80,7 @@ func eventTime(s *job.Source) *engine.EventTime {
 			Pointer: e.JSON, Unit: abi.TimeUnit(e.Unit),
 			LatenessMS: e.Lateness.Milliseconds(), IdleMS: e.Idle.Milliseconds(), Complete: e.Complete,
 		}
-	case s.Files != nil:
+	case s.Files != nil, s.Delta != nil:
 		return nil
 	}
 	return &engine.EventTime{}

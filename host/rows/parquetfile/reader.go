@@ -37,6 +37,7 @@ type Reader struct {
 	rows    int64   // of the file
 	group   int     // the next row group
 	left    int64   // rows of the row group that is being read
+	opened  bool    // that row group is
 	err     error   // after which nothing is read any more
 }
 
@@ -152,10 +153,8 @@ func (r *Reader) Read(t *rows.Table, most int) (n int, err error) {
 	}()
 	defer recovered("read a parquet file", &err)
 	for r.left == 0 {
-		if r.group > 0 {
-			if err := r.closeGroup(true); err != nil {
-				return 0, err
-			}
+		if err := r.closeGroup(r.opened); err != nil {
+			return 0, err
 		}
 		if r.group == len(r.file.RowGroups()) {
 			return 0, io.EOF
@@ -187,7 +186,7 @@ func (r *Reader) openGroup() error {
 	g := r.file.RowGroups()[r.group]
 	meta := &r.file.Metadata().RowGroups[r.group]
 	r.group++
-	r.left = g.NumRows()
+	r.left, r.opened = g.NumRows(), true
 	chunks := g.ColumnChunks()
 	for _, s := range r.streams {
 		m := &meta.Columns[s.element.first].MetaData
@@ -206,6 +205,7 @@ func (r *Reader) openGroup() error {
 // closeGroup ends a row group. With whole it must have been read to its end.
 func (r *Reader) closeGroup(whole bool) error {
 	var errs []error
+	r.opened = false
 	for _, s := range r.streams {
 		if whole {
 			switch v, err := s.peek(); {
