@@ -28,14 +28,15 @@ type boolReader struct {
 	raw, page      []byte
 }
 
-// inRuns reports whether data pages of a chunk have the encoding RLE, which is also that of levels.
+// inRuns reports whether data pages of a chunk have the encoding RLE, or may have: it is also that of levels, and not every
+// writer says which pages have which.
 func inRuns(m *format.ColumnMetaData) bool {
 	for _, st := range m.EncodingStats {
 		if st.PageType != format.DictionaryPage && st.Encoding == format.RLE {
 			return true
 		}
 	}
-	return len(m.EncodingStats) == 0 && !slices.Contains(m.Encoding, format.Plain)
+	return len(m.EncodingStats) == 0 && slices.Contains(m.Encoding, format.RLE)
 }
 
 func newBoolReader(in io.ReaderAt, size int64, m *format.ColumnMetaData, e *element) (*boolReader, error) {

@@ -8,10 +8,12 @@ import (
 	"io"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/rows/parquetfile"
 	"github.com/wasmill/wasmill/host/source"
 )
 
@@ -122,7 +124,9 @@ type rowReader struct {
 	rec  *abi.Record
 	to   source.Writer
 	tree *rowTree
-	out  []byte
+	// bools are the columns of the row group whose values the library reads wrongly.
+	bools []*parquetfile.Booleans
+	out   []byte
 	// sent is an error of the writer. It goes out unchanged.
 	sent error
 }
@@ -141,10 +145,13 @@ func (r *rowReader) read(f durable.File) error {
 			return changed(path, "the file has %d rows, the plan says %d", rows, r.part.To.Line)
 		}
 		var base int64
-		for _, g := range file.RowGroups() {
+		for i, g := range file.RowGroups() {
 			n := g.NumRows()
 			from, to := max(0, r.part.From.Line-base), min(n, r.part.To.Line-base)
 			if from < to {
+				if err := r.openBooleans(f, &file.Metadata().RowGroups[i], from); err != nil {
+					return notParquet(path, err)
+				}
 				if err := r.group(g, base, from, to); err != nil {
 					return err
 				}
@@ -157,6 +164,22 @@ func (r *rowReader) read(f durable.File) error {
 		return r.sent
 	}
 	return err
+}
+
+// openBooleans opens the columns of booleans of a row group at one of its rows.
+func (r *rowReader) openBooleans(f durable.File, g *format.RowGroup, from int64) error {
+	r.bools = r.bools[:0]
+	for _, n := range r.tree.bools {
+		b, err := parquetfile.OpenBooleans(f, r.part.Size, g, n.first, n.rep, n.def)
+		if err == nil && b != nil {
+			err = b.Skip(from)
+			r.bools = append(r.bools, b)
+		}
+		if err != nil {
+			return fmt.Errorf("column %s: %w", n.name, err)
+		}
+	}
+	return nil
 }
 
 // group delivers rows from..to of a row group whose first row is number base of the file.
@@ -192,6 +215,11 @@ func (r *rowReader) group(g parquet.RowGroup, base, from, to int64) (err error) 
 
 func (r *rowReader) row(row parquet.Row, number int64) error {
 	r.rec.Offset = number
+	for _, b := range r.bools {
+		if err := b.Amend(row); err != nil {
+			return notParquet(r.part.Path, fmt.Errorf("row %d: %w", number, err))
+		}
+	}
 	out, err := r.tree.object(r.out[:0], row)
 	r.out = out
 	var bad *valueError

@@ -189,19 +189,22 @@ func FuzzParquet(f *testing.F) {
 	for i := range 64 {
 		f.Add(uint32(len(whole)-i*37), byte(1<<(i%8)))
 	}
-	f.Fuzz(func(t *testing.T, at uint32, flip byte) {
-		content := bytes.Clone(whole)
-		content[int(at)%len(content)] ^= flip
-		e := &entry{Path: "/x", Size: int64(len(content))}
-		got, err := planParquet(bytes.NewReader(content), e, place{}, newBudget(source.Limit{}))
-		if err != nil || got.end.Line > 1000 {
-			return
-		}
-		src := &Source{cfg: Config{MaxLine: 1 << 20}}
-		check := jsonWriter{t}
-		r := rowReader{ctx: context.Background(), src: src, part: &part{entry: *e, To: got.end}, rec: &abi.Record{}, to: check}
-		_ = r.read(crowdFile{Reader: bytes.NewReader(content)}) // an error is as good
-	})
+	f.Fuzz(func(t *testing.T, at uint32, flip byte) { readFlipped(t, whole, at, flip) })
+}
+
+// readFlipped reads a file with flipped bits.
+func readFlipped(t *testing.T, whole []byte, at uint32, flip byte) {
+	content := bytes.Clone(whole)
+	content[int(at)%len(content)] ^= flip
+	e := &entry{Path: "/x", Size: int64(len(content))}
+	got, err := planParquet(bytes.NewReader(content), e, place{}, newBudget(source.Limit{}))
+	if err != nil || got.end.Line > 1000 {
+		return
+	}
+	src := &Source{cfg: Config{MaxLine: 1 << 20}}
+	check := jsonWriter{t}
+	r := rowReader{ctx: context.Background(), src: src, part: &part{entry: *e, To: got.end}, rec: &abi.Record{}, to: check}
+	_ = r.read(crowdFile{Reader: bytes.NewReader(content)}) // an error is as good
 }
 
 // jsonWriter checks that values are JSON, if they are text.

@@ -44,6 +44,7 @@ type schemaNode struct {
 // rowTree turns rows, which are flat lists of values with levels, into JSON objects.
 type rowTree struct {
 	root   *schemaNode
+	bools  []*schemaNode     // the columns of booleans
 	values [][]parquet.Value // what is left of the row, by column
 }
 
@@ -65,12 +66,13 @@ func newRowTree(schema []format.SchemaElement) (*rowTree, error) {
 		return nil, errors.New("the schema is not one tree")
 	}
 	root.optional, root.repeated = false, false
-	return &rowTree{root: root, values: make([][]parquet.Value, b.columns)}, nil
+	return &rowTree{root: root, bools: b.bools, values: make([][]parquet.Value, b.columns)}, nil
 }
 
 type treeBuilder struct {
 	rest    []format.SchemaElement
 	columns int
+	bools   []*schemaNode
 }
 
 func (b *treeBuilder) node(depth, def, rep int) (*schemaNode, error) {
@@ -95,6 +97,9 @@ func (b *treeBuilder) node(depth, def, rep int) (*schemaNode, error) {
 		b.columns++
 		n.convert = converterOf(e)
 		n.last = b.columns
+		if e.Type.V == format.Boolean {
+			b.bools = append(b.bools, n)
+		}
 		return n, nil
 	}
 	n.shape = object
