@@ -97,6 +97,9 @@ func (k *keyer) keyOf(r *abi.Record) (key []byte, ok bool) {
 		if !isJSON {
 			return nil, false
 		}
+		if k.buf == nil {
+			k.buf = []byte{} // a text of no bytes is a key, too
+		}
 		if k.buf, ok = abi.KeyOf(r.Value, k.fields[:len(k.by.JSON)], k.buf[:0]); !ok {
 			return nil, false
 		}

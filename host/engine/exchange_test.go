@@ -21,6 +21,8 @@ func TestKeysOfRecords(t *testing.T) {
 	}{
 		"record key":       {KeyBy{Key: true}, abi.Record{Key: []byte("a")}, "a"},
 		"empty key":        {KeyBy{Key: true}, abi.Record{Key: []byte{}}, ""},
+		"empty JSON":       {KeyBy{JSON: []string{"/k"}}, abi.Record{Value: []byte(`{"k":""}`)}, ""},
+		"empty header":     {KeyBy{Header: "user"}, abi.Record{Headers: []abi.Header{{Name: []byte("user"), Value: []byte{}}}}, ""},
 		"no record key":    {KeyBy{Key: true}, abi.Record{}, "-"},
 		"longest key":      {KeyBy{Key: true}, abi.Record{Key: long[1:]}, string(long[1:])},
 		"too long JSON":    {KeyBy{JSON: []string{"/k"}}, abi.Record{Value: fmt.Appendf(nil, `{"k":%q}`, long)}, "-long_key its key by the keyBy of this input has 4097 bytes, at most 4096 are possible"},
