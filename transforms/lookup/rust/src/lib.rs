@@ -27,6 +27,8 @@ const MISSING: u16 = 2;
 const TOO_LARGE: u16 = 3;
 /// The largest value that state holds, less the time beside it.
 const MAX_VALUE: usize = (512 << 10) - 8;
+/// The longest key under which records wait: their numbers have room beside it.
+const MAX_KEY: usize = 4096 - 8;
 /// Stands for no event time.
 const NO_TIME: i64 = i64::MIN;
 
@@ -99,7 +101,7 @@ impl Lookup {
         }
         fits(value)?;
         ROWS.entry(out, key).set(value);
-        if !matches!(self.missing, Missing::Wait(_)) || WAITING.is_empty(out, key)? {
+        if !matches!(self.missing, Missing::Wait(_)) || key.len() > MAX_KEY || WAITING.is_empty(out, key)? {
             return Ok(());
         }
         self.row.clear();
@@ -167,6 +169,9 @@ impl Lookup {
         let key = r.state_key();
         let value = r.value().unwrap_or(b"null");
         fits(value)?;
+        if key.len() > MAX_KEY {
+            return Err(dead_letter(TOO_LARGE, format!("the key has more than {MAX_KEY} bytes, too many for a record to wait")));
+        }
         // Whether it can be written without a row shows now: later there is nobody to refuse.
         self.write(value, false, About { event_time: r.event_time(), batch_time: out.batch().time, record: None })?;
         if limit > 0 {

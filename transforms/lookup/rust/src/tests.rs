@@ -103,6 +103,9 @@ fn what_state_cannot_hold_is_set_aside() {
     let out = job.run(0, 0, &[table("k", &large), stream("k", &large)]).unwrap();
     assert_eq!(out.iter().map(|o| o.reject.as_ref().unwrap().0).collect::<Vec<_>>(), [TOO_LARGE, TOO_LARGE]);
     assert!(job.entries("rows").is_empty() && job.entries("waiting").is_empty());
+    let long = "k".repeat(MAX_KEY + 1);
+    let out = job.run(0, 0, &[stream(&long, "{}"), stream(&long[1..], "{}"), table(&long, "1"), stream(&long, "{}")]).unwrap();
+    assert_eq!(shown(&out), ["3 the key has more than 4088 bytes, too many for a record to wait", r#"{"table":1}"#]);
 }
 
 #[test]
