@@ -139,6 +139,7 @@ impl Sliding {
             member: Vec::new(),
         };
         c.finish()?;
+        s.head.check_names(&s.reader.aggregates)?;
         if s.processing && s.allowed > 0 {
             return Err(refuse("allowedLateness is for event time: in processing time nothing is late"));
         }
@@ -247,12 +248,13 @@ impl Sliding {
         }
         self.gather(key, start - self.size + self.pane, start + self.size, out);
         let (agg, args) = (&self.reader.aggregates, &self.reader.args);
-        agg.begin_magnitudes(args, &mut self.magnitudes)?;
+        agg.begin_magnitudes(&mut self.magnitudes);
         for (_, bytes) in self.found.iter() {
             for part in pane::parts(bytes) {
-                agg.add_magnitudes(part.group, args, &mut self.magnitudes)?;
+                agg.add_magnitudes(part.group, &mut self.magnitudes)?;
             }
         }
+        agg.add_arguments(args, &mut self.magnitudes)?;
         Ok(is_large)
     }
 
