@@ -194,13 +194,17 @@ type Sink struct {
 	Kafka  *KafkaSink
 	Delta  *DeltaSink
 	SQL    *SQLSink
+	// takesRows: the schema is not in the job file but that of the binary rows that the sink takes.
+	takesRows bool
 }
 
 // FilesSink writes files into a directory with a manifest that readers can trust.
 type FilesSink struct {
-	Path        string
-	Format      string   // parquet, jsonl, csv
-	Schema      []Column // in the order of the job file; nil: values are written as they are (jsonl only)
+	Path   string
+	Format string // parquet, jsonl, csv
+	// Schema is in the order of the job file. Nil: values are written as they are (jsonl), or the columns are those of the
+	// binary rows that the sink takes.
+	Schema      []Column
 	PartitionBy []string
 	Compression string // zstd, snappy, gzip, none
 	CSV         CSV    // format csv only

@@ -2,10 +2,69 @@ package job
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/rows"
 )
+
+// TakeColumns gives each sink of a table, of parquet or of csv that has no schema in the job file the columns of the first
+// binary rows that it takes. It goes before CheckModules.
+func (j *Job) TakeColumns(modules map[string]ModuleFacts) {
+	for i := range j.Sinks {
+		s := &j.Sinks[i]
+		if s.Columns() != nil || s.table() == nil && (s.Files == nil || s.Files.Format == "jsonl") {
+			continue
+		}
+		for _, in := range s.From {
+			port := portOf(in, modules)
+			if port == nil || port.Rows == 0 {
+				continue
+			}
+			if schema, err := rows.RowSchema(port.Columns); err == nil {
+				s.SetColumns(ColumnsOf(schema.Columns()))
+				s.takesRows = true
+				break
+			}
+		}
+	}
+}
+
+// mayTakeRows reports whether a sink reads a transform whose module can give binary rows. Stock modules give none.
+func (j *Job) mayTakeRows(s *Sink) bool {
+	return slices.ContainsFunc(s.From, func(in Input) bool {
+		return slices.ContainsFunc(j.Transforms, func(t Transform) bool { return t.Name == in.Name && t.Module.Stock == "" })
+	})
+}
+
+// taken checks what a sink needs columns for: those that it took from its rows, or that it should have taken.
+func (c *checker) taken(s *Sink, path string) {
+	if s.takesRows {
+		switch {
+		case s.Files != nil:
+			c.partitionedBy(path+".files.partitionBy", s.Files.Schema, s.Files.PartitionBy)
+		case s.Delta != nil:
+			c.partitionedBy(path+".delta.partitionBy", s.Delta.Schema, s.Delta.PartitionBy)
+			c.keyIn(path+".delta.key", s)
+		case s.SQL != nil:
+			c.keyIn(path+"."+s.SQL.Kind+".key", s)
+		}
+		return
+	}
+	if s.Columns() != nil {
+		return
+	}
+	switch {
+	case s.Files != nil && s.Files.Format != "jsonl":
+		c.wrongAt(path+".files", CodeMissing, s.Files.Format+noColumns, "")
+	case s.Delta != nil && s.Delta.AddColumns:
+		c.wrongAt(path+".delta.schemaEvolution", CodeConflict, noEvolution, "")
+	case s.SQL != nil && s.SQL.Statement != "":
+		c.wrongAt(path+"."+s.SQL.Kind, CodeMissing, statementColumns, "")
+	case s.SQL != nil && s.SQL.Create:
+		c.wrongAt(path+"."+s.SQL.Kind+".createTable", CodeMissing, noSchema, "")
+	}
+}
 
 // rows checks where binary rows go: to sinks with the same columns, as nothing else can read them.
 func (c *checker) rows(j *Job, modules map[string]ModuleFacts) {
@@ -29,6 +88,7 @@ func (c *checker) rows(j *Job, modules map[string]ModuleFacts) {
 		}
 	}
 	for i := range j.Sinks {
+		c.taken(&j.Sinks[i], fmt.Sprintf("spec.sinks[%d]", i))
 		for k, in := range j.Sinks[i].From {
 			if port := portOf(in, modules); port != nil && port.Rows > 0 {
 				c.rowsInto(&j.Sinks[i], fmt.Sprintf("spec.sinks[%d].from[%d]", i, k), in, port)

@@ -46,3 +46,60 @@ spec:
 		}
 	}
 }
+
+// TestColumnsOfBinaryRows: a sink without a schema has the columns of the rows that it takes; its key and its partitions are
+// held against those.
+func TestColumnsOfBinaryRows(t *testing.T) {
+	const text = `apiVersion: wasmill/v1
+kind: Job
+metadata: {name: j}
+spec:
+  checkpoint: ./c
+  sources: [{name: a, files: {path: ./in, format: jsonl}}]
+  transforms: [{name: t, from: [a], module: ./m.wasm}]
+  sinks: [{name: s, from: [FROM], SINK}]
+  connections: {db: {sqlite: {path: ./x.db}}}
+`
+	for name, c := range map[string]struct{ from, sink, want string }{
+		"parquet":               {"t", "files: {path: out, format: parquet, partitionBy: [day]}", ""},
+		"csv":                   {"t", "files: {path: out, format: csv}", ""},
+		"delta":                 {"t", "mode: upsert, delta: {path: out, partitionBy: [day], key: [id], schemaEvolution: add-columns}", ""},
+		"sqlite":                {"t", "sqlite: {connection: db, table: t, createTable: true}", ""},
+		"a statement":           {"t", `sqlite: {connection: db, statement: "insert into t values (:id)"}`, ""},
+		"after another input":   {"t.plain, t", "files: {path: out, format: parquet}", ""},
+		"no such partition":     {"t", "files: {path: out, format: parquet, partitionBy: [dai]}", `spec.sinks[0].files.partitionBy[0]: no column "dai" in the schema; did you mean "day"?`},
+		"partition by a list":   {"t", "delta: {path: out, partitionBy: [day, tags]}", `spec.sinks[0].delta.partitionBy[1]: column "tags" is a list, which makes no folder name`},
+		"no such key":           {"t", "mode: upsert, sqlite: {connection: db, table: t, key: [no]}", `spec.sinks[0].sqlite.key[0]: no column "no" in the schema`},
+		"key of a list":         {"t", "mode: upsert, delta: {path: out, key: [id, tags]}", `spec.sinks[0].delta.key[1]: column "tags" is a list, which is no key`},
+		"parquet, no rows":      {"t.plain", "files: {path: out, format: parquet}", "spec.sinks[0].files: parquet needs a schema"},
+		"evolution, no rows":    {"t.plain", "delta: {path: out, schemaEvolution: add-columns}", "spec.sinks[0].delta.schemaEvolution: columns are added from the schema, and there is none"},
+		"created, no rows":      {"t.plain", "sqlite: {connection: db, table: t, createTable: true}", "spec.sinks[0].sqlite.createTable: a table is made from a schema"},
+		"statement, no rows":    {"t.plain", `sqlite: {connection: db, statement: "insert into t values (:id)"}`, "spec.sinks[0].sqlite: a statement needs a schema"},
+		"its table's, no rows":  {"t.plain", "sqlite: {connection: db, table: t}", ""},
+		"its own schema counts": {"t", "delta: {path: out, schema: {id: int64}}", `t gives the column "day", which the sink does not have`},
+	} {
+		j, err := Parse("job.yaml", []byte(strings.NewReplacer("FROM", c.from, "SINK", c.sink).Replace(text)), testEnv())
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		modules := map[string]ModuleFacts{"t": {Manifest: &abi.Manifest{
+			Inputs:  []abi.InputPort{{Name: "in"}},
+			Outputs: []abi.OutputPort{{Name: "rows", Rows: abi.RowsVersion, Columns: "id: int64 not null, day: date, tags: list<string>"}, {Name: "plain"}},
+		}}}
+		j.TakeColumns(modules)
+		got := ""
+		if err := j.CheckModules(modules); err != nil {
+			got = err.Error()
+		}
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Count(got, "job.yaml:") > 1 {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if c.want != "" || c.from == "t.plain" {
+			continue
+		}
+		canonical, _, err := j.Revision(RevisionInputs{Modules: map[string]ModuleInputs{"t": {}}})
+		if want := `"schema":[{"name":"id","type":"int64 not null"},{"name":"day","type":"date"},{"name":"tags","type":"list<string>"}]`; err != nil || !strings.Contains(string(canonical), want) {
+			t.Errorf("%s: the revision lacks the columns: %s, %v", name, canonical, err)
+		}
+	}
+}

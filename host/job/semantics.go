@@ -23,7 +23,7 @@ func (c *checker) semantics(j *Job, v *value) {
 		c.transform(t, &j.Transforms[i])
 	}
 	for i, s := range spec.at("sinks").items {
-		c.sink(s, &j.Sinks[i])
+		c.sink(j, s, &j.Sinks[i])
 	}
 	c.kafkaSinks(j, spec.at("sinks").items)
 	c.tableSinks(j, spec.at("sinks").items)
@@ -164,19 +164,20 @@ func (c *checker) module(v *value, m *Module) {
 	}
 }
 
-func (c *checker) sink(v *value, s *Sink) {
+func (c *checker) sink(j *Job, v *value, s *Sink) {
 	c.mode(v, s)
 	if v.at("files").set && s.Files != nil {
-		c.filesSink(v.at("files"), s.Files)
+		c.filesSink(j, v.at("files"), s)
 	}
 }
 
-func (c *checker) filesSink(v *value, s *FilesSink) {
+func (c *checker) filesSink(j *Job, v *value, sink *Sink) {
+	s := sink.Files
 	if p := v.at("path"); p.good() && isGlob(p.text) {
 		c.wrongAt(p.path, CodeValue, "a sink's path is a directory, without *, ? and [", "")
 	}
-	if f := v.at("format"); f.good() && f.text != "jsonl" && !v.at("schema").set {
-		c.wrongAt(v.path, CodeMissing, f.text+" needs a schema, for example schema: {carrier: string, delay: int32}", "")
+	if f := v.at("format"); f.good() && f.text != "jsonl" && !v.at("schema").set && !j.mayTakeRows(sink) {
+		c.wrongAt(v.path, CodeMissing, f.text+noColumns, "")
 	}
 	if v.at("compression").good() && s.Compression == "snappy" && s.Format != "parquet" {
 		c.wrongAt(v.at("compression").path, CodeConflict, "snappy is for parquet; "+s.Format+" takes zstd, gzip or none", "")
@@ -186,33 +187,39 @@ func (c *checker) filesSink(v *value, s *FilesSink) {
 	if by.good() && !schema.set && s.Format == "jsonl" {
 		c.wrongAt(by.path, CodeMissing, "partitionBy needs a schema that has the columns", "")
 	}
-	if schema.set {
-		c.partitionColumns(by, schema, s.Schema, s.PartitionBy)
+	c.partitionColumns(v, s.Schema, s.PartitionBy)
+}
+
+const noColumns = " needs a schema, for example schema: {carrier: string, delay: int32}"
+
+// partitionColumns checks what a sink is partitioned by, against its schema if it has one.
+func (c *checker) partitionColumns(v *value, columns []Column, by []string) {
+	list, schema := v.at("partitionBy"), v.at("schema")
+	if !list.good() {
+		return
+	}
+	c.unique(list, "column")
+	if schema.good() {
+		c.partitionedBy(list.path, columns, by)
 	}
 }
 
-// partitionColumns checks that columns of a schema can be those that rows are partitioned by.
-func (c *checker) partitionColumns(v, schema *value, columns []Column, by []string) {
-	if !v.good() {
-		return
-	}
-	c.unique(v, "column")
-	if schema.bad {
-		return
-	}
+// partitionedBy checks that columns of a schema can be those that rows are partitioned by.
+func (c *checker) partitionedBy(path string, columns []Column, by []string) {
 	names := columnNames(columns)
-	for _, p := range v.items {
-		i := slices.Index(names, p.text)
+	for n, name := range by {
+		at := fmt.Sprintf("%s[%d]", path, n)
+		i := slices.Index(names, name)
 		if i < 0 {
-			c.wrongAt(p.path, CodeReference, fmt.Sprintf("no column %q in the schema", cut(p.text)), closest(p.text, names))
+			c.wrongAt(at, CodeReference, fmt.Sprintf("no column %q in the schema", cut(name)), closest(name, names))
 			continue
 		}
 		switch k := columns[i].Type.Kind; k {
 		case "float", "double", "binary", "list", "map", "struct":
-			c.wrongAt(p.path, CodeConflict, fmt.Sprintf("column %q is a %s, which makes no folder name; use text, integers, decimals, dates, timestamps or booleans", cut(p.text), k), "")
+			c.wrongAt(at, CodeConflict, fmt.Sprintf("column %q is a %s, which makes no folder name; use text, integers, decimals, dates, timestamps or booleans", cut(name), k), "")
 		}
 	}
 	if len(by) >= len(names) {
-		c.wrongAt(v.path, CodeConflict, "at least one column must remain that is not in partitionBy", "")
+		c.wrongAt(path, CodeConflict, "at least one column must remain that is not in partitionBy", "")
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 // TableSink is what sinks of tables have in common.
 type TableSink struct {
-	// Schema is in the order of the job file. Nil: the table's own, as it was when the job first ran.
+	// Schema is in the order of the job file. Nil: the columns of the binary rows that the sink takes, and without those the
+	// table's own, as it was when the job first ran.
 	Schema []Column
 	// Key are the columns that tell rows apart, for mode upsert.
 	Key []string
@@ -64,10 +65,13 @@ func (s *Sink) Columns() []Column {
 	return nil
 }
 
-// SetColumns gives a sink of a table that has no schema in the job file the table's own.
+// SetColumns gives a sink that has no schema in the job file the columns of its rows or of its table.
 func (s *Sink) SetColumns(columns []Column) {
-	if t := s.table(); t != nil {
+	switch t := s.table(); {
+	case t != nil:
 		t.Schema = columns
+	case s.Files != nil:
+		s.Files.Schema = columns
 	}
 }
 
@@ -80,7 +84,7 @@ func ColumnsOf(columns []rows.Column) []Column {
 	return out
 }
 
-// TakesTableSchema reports whether the sink's schema is for its table to say.
+// TakesTableSchema reports whether the sink's schema is for its table to say, unless it takes binary rows.
 func (s *Sink) TakesTableSchema() bool {
 	t := s.table()
 	return t != nil && t.Schema == nil
@@ -90,8 +94,8 @@ func describeTableFields(example string) []Field {
 	return []Field{
 		{
 			Name: "schema", Type: TypeColumns, Example: example,
-			Doc: "The columns in order, name: type. Without it the table's own, as it is when the job first runs; the checkpoint keeps it until " +
-				"`wasmill run --update <sink>`.",
+			Doc: "The columns in order, name: type. Without it those of the binary rows that the sink takes. Without those the table's own, as it is when the " +
+				"job first runs; the checkpoint keeps it until `wasmill run --update <sink>`.",
 		},
 		{
 			Name: "key", Type: TypeList, Elem: &Field{Type: TypeString}, Min: 1, Max: 16, Example: "[customer, window_start]",
@@ -178,6 +182,13 @@ func buildSQLSink(v *value, kind string) *SQLSink {
 	}
 }
 
+// What a sink lacks that has no schema, and takes no binary rows either.
+const (
+	noEvolution      = "columns are added from the schema, and there is none: it is the table's own"
+	noSchema         = "a table is made from a schema, and there is none"
+	statementColumns = "a statement needs a schema: the columns that its parameters stand for"
+)
+
 // tableSinks checks the sinks of tables, and that those of one connection, which are one target, agree.
 func (c *checker) tableSinks(j *Job, items []*value) {
 	first := map[string]int{} // sink by connection
@@ -185,7 +196,7 @@ func (c *checker) tableSinks(j *Job, items []*value) {
 		s, v := &j.Sinks[i], items[i]
 		switch {
 		case s.Delta != nil && v.at("delta").set:
-			c.deltaSink(v.at("delta"), s)
+			c.deltaSink(j, v.at("delta"), s)
 		case s.SQL != nil && v.at(s.SQL.Kind).set:
 			c.sqlSink(j, v.at(s.SQL.Kind), s)
 			if n, ok := first[s.SQL.Connection]; !ok {
@@ -203,17 +214,15 @@ func (c *checker) tableSinks(j *Job, items []*value) {
 	}
 }
 
-func (c *checker) deltaSink(v *value, s *Sink) {
+func (c *checker) deltaSink(j *Job, v *value, s *Sink) {
 	if p := v.at("path"); p.good() && isGlob(p.text) {
 		c.wrongAt(p.path, CodeValue, "a table's path is a directory, without *, ? and [", "")
 	}
 	c.keyColumns(v, s)
 	d := s.Delta
-	if v.at("schema").set {
-		c.partitionColumns(v.at("partitionBy"), v.at("schema"), d.Schema, d.PartitionBy)
-	}
-	if e := v.at("schemaEvolution"); e.good() && d.AddColumns && !v.at("schema").set {
-		c.wrongAt(e.path, CodeConflict, "columns are added from the schema, and there is none: it is the table's own", "")
+	c.partitionColumns(v, d.Schema, d.PartitionBy)
+	if e := v.at("schemaEvolution"); e.good() && d.AddColumns && !v.at("schema").set && !j.mayTakeRows(s) {
+		c.wrongAt(e.path, CodeConflict, noEvolution, "")
 	}
 }
 
@@ -229,10 +238,10 @@ func (c *checker) sqlSink(j *Job, v *value, s *Sink) {
 		c.wrongAt(v.path, CodeMissing, "table is missing: the name of the table that gets the rows", "")
 	case statement.good() && q.Statement == "":
 		c.wrongAt(statement.path, CodeValue, "a statement has a text", "")
-	case statement.set && !schema.set:
-		c.wrongAt(v.path, CodeMissing, "a statement needs a schema: the columns that its parameters stand for", "")
-	case q.Create && !schema.set:
-		c.wrongAt(v.at("createTable").path, CodeMissing, "a table is made from a schema, and there is none", "")
+	case statement.set && !schema.set && !j.mayTakeRows(s):
+		c.wrongAt(v.path, CodeMissing, statementColumns, "")
+	case q.Create && !schema.set && !j.mayTakeRows(s):
+		c.wrongAt(v.at("createTable").path, CodeMissing, noSchema, "")
 	case q.Create && !table.set:
 		c.wrongAt(v.at("createTable").path, CodeConflict, "createTable needs the name of the table", "")
 	}
@@ -254,16 +263,22 @@ func (c *checker) keyColumns(v *value, s *Sink) {
 	if !schema.set || schema.bad {
 		return
 	}
+	c.keyIn(key.path, s)
+}
+
+// keyIn checks that the key of a sink is of its schema.
+func (c *checker) keyIn(path string, s *Sink) {
 	names := columnNames(s.Columns())
-	for _, k := range key.items {
-		i := slices.Index(names, k.text)
+	for n, k := range s.table().Key {
+		at := fmt.Sprintf("%s[%d]", path, n)
+		i := slices.Index(names, k)
 		if i < 0 {
-			c.wrongAt(k.path, CodeReference, fmt.Sprintf("no column %q in the schema", cut(k.text)), closest(k.text, names))
+			c.wrongAt(at, CodeReference, fmt.Sprintf("no column %q in the schema", cut(k)), closest(k, names))
 			continue
 		}
 		switch kind := s.Columns()[i].Type.Kind; kind {
 		case "float", "double", "binary", "list", "map", "struct":
-			c.wrongAt(k.path, CodeConflict, fmt.Sprintf("column %q is a %s, which is no key; use text, integers, decimals, dates, timestamps or booleans", cut(k.text), kind), "")
+			c.wrongAt(at, CodeConflict, fmt.Sprintf("column %q is a %s, which is no key; use text, integers, decimals, dates, timestamps or booleans", cut(k), kind), "")
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (e *Env) host() checkpoint.Host {
 // Load compiles and starts the job's modules.
 func Load(ctx context.Context, j *job.Job, env Env) (*Program, error) {
 	p := &Program{Job: j, env: env, loaded: map[string]*loaded{}}
-	if err := errors.Join(p.readLocked(ctx), p.readTables(ctx)); err != nil {
+	if err := p.readLocked(ctx); err != nil {
 		return nil, err
 	}
 	for i := range j.Transforms {
@@ -94,7 +94,7 @@ func Load(ctx context.Context, j *job.Job, env Env) (*Program, error) {
 			return nil, errors.Join(err, p.Close(ctx))
 		}
 	}
-	err := p.check()
+	err := p.check(ctx)
 	if err == nil {
 		err = p.loadOther(ctx)
 	}
@@ -104,13 +104,18 @@ func Load(ctx context.Context, j *job.Job, env Env) (*Program, error) {
 	return p, nil
 }
 
-// check holds the job against the manifests of its modules, and computes the revision.
-func (p *Program) check() error {
+// check holds the job against the manifests of its modules, finds the columns of sinks that have no schema, and computes the
+// revision.
+func (p *Program) check(ctx context.Context) error {
 	facts := map[string]job.ModuleFacts{}
 	for name, l := range p.loaded {
 		facts[name] = job.ModuleFacts{Manifest: l.program.Manifest(), Stateful: l.module.Info().Stateful}
 	}
+	p.Job.TakeColumns(facts)
 	if err := p.Job.CheckModules(facts); err != nil {
+		return err
+	}
+	if err := p.readTables(ctx); err != nil {
 		return err
 	}
 	if err := p.revise(); err != nil {

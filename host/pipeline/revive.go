@@ -69,7 +69,7 @@ func (p *Program) asOf(ctx context.Context, from past) (*Program, *engine.Graph,
 			return fail(err)
 		}
 	}
-	if err := old.check(); err != nil {
+	if err := old.check(ctx); err != nil {
 		return fail(from.misfit(err))
 	}
 	sources, err := old.sources(j, from.sourceDir, true)
