@@ -55,14 +55,19 @@ func lost(err error) bool {
 	return ok && (f.ErrCode == CodeChanged || f.ErrCode == CodeCorrupt)
 }
 
+const orSkip = "restore the table's _delta_log from a copy; or go on without what is lost, with `onDataLoss: skip` of the source in the job file"
+
 // cleaned adds the way out of a source to the loss of versions.
 func cleaned(err error) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || !errors.Is(err, delta.ErrNoVersion) {
 		return err
 	}
-	return fault.New(f.ErrCode, f.Place, f.Err,
-		"restore the table's _delta_log from a copy; or go on without what is lost, with `onDataLoss: skip` of the source in the job file")
+	return fault.New(f.ErrCode, f.Place, f.Err, orSkip)
+}
+
+func noVersion(dir, format string, args ...any) error {
+	return fault.New(delta.CodeNoVersion, dir, fmt.Errorf("%w: %s", delta.ErrNoVersion, fmt.Sprintf(format, args...)), orSkip)
 }
 
 // unreadable wraps an error of the file system about path.

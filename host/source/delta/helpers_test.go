@@ -5,9 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -325,6 +324,11 @@ func wantFault(t *testing.T, err error, code string, speaksOf ...string) {
 	}
 }
 
+func unquote(t fataler, quoted string) string {
+	t.Helper()
+	return must(strconv.Unquote(quoted))(t)
+}
+
 func contains(list []string, s string) bool {
 	for _, x := range list {
 		if x == s {
@@ -332,13 +336,4 @@ func contains(list []string, s string) bool {
 		}
 	}
 	return false
-}
-
-func copyTable(t *testing.T, name string) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "table")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", name))); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }

@@ -183,7 +183,7 @@ func (p *planner) sameTable(ctx context.Context) error {
 	e, err := p.s.history.eraAt(ctx, p.at)
 	switch {
 	case errors.Is(err, delta.ErrNoVersion):
-		return p.someTable(ctx, err)
+		return p.someTable(ctx)
 	case err != nil:
 		return err
 	case !e.sameTable(p.table):
@@ -194,21 +194,22 @@ func (p *planner) sameTable(ctx context.Context) error {
 
 // someTable says what is wrong with a position whose version cannot be made any more: that it is another table's, or that
 // the log was cleaned. Where that may be, walk goes on from what is left.
-func (p *planner) someTable(ctx context.Context, lost error) error {
+func (p *planner) someTable(ctx context.Context) error {
 	newest, err := p.s.newest(ctx)
 	if err != nil {
 		return err
 	}
 	e, err := p.s.history.era(ctx, newest)
-	switch {
-	case err != nil:
-		return err
-	case !e.sameTable(p.table):
-		return p.s.otherTable(p.table, e.meta.ID)
-	case p.s.cfg.SkipLost:
-		return nil
+	if err == nil && !e.sameTable(p.table) {
+		err = p.s.otherTable(p.table, e.meta.ID)
 	}
-	return cleaned(lost)
+	if err != nil || p.s.cfg.SkipLost {
+		return err
+	}
+	if newest < p.at.version {
+		return noVersion(p.s.cfg.Dir, "the log ends at version %d, and version %d has been reached before", newest, p.at.version)
+	}
+	return noVersion(p.s.cfg.Dir, "version %d is to be read next, and the log was cleaned of what it takes", p.at.version)
 }
 
 // walk goes on until the budget is spent or the log ends; whole says that it did, at its end.
