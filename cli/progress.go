@@ -352,6 +352,19 @@ func describe(s *job.Source) string {
 		return "KafkaV2[SubscribePattern[" + s.Kafka.Pattern + "]]"
 	case s.Kafka != nil:
 		return "KafkaV2[Subscribe[" + strings.Join(s.Kafka.Topics, ", ") + "]]"
+	case s.Delta != nil:
+		return "DeltaSource[file:" + s.Delta.Path + "]"
 	}
 	return s.Name
+}
+
+// describeSink names a sink as Spark's progress does; "" for one that Spark has no name for.
+func describeSink(s *job.Sink) string {
+	switch {
+	case s.Files != nil:
+		return "FileSink[file:" + s.Files.Path + "]"
+	case s.Delta != nil:
+		return "DeltaSink[file:" + s.Delta.Path + "]"
+	}
+	return ""
 }

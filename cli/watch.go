@@ -26,12 +26,13 @@ func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 		for i := range r.job.Sources {
 			p.sources[r.job.Sources[i].Name] = describe(&r.job.Sources[i])
 		}
-		for _, s := range r.job.Sinks {
+		for i := range r.job.Sinks {
+			s := &r.job.Sinks[i]
 			if s.Stdout != nil {
 				p.w = e.Stderr // stdout is the sink's
 			}
-			if s.Files != nil && p.sink == "" {
-				p.sink = "FileSink[file:" + s.Files.Path + "]"
+			if p.sink == "" {
+				p.sink = describeSink(s)
 			}
 		}
 		r.progress = p
