@@ -49,6 +49,7 @@ type table struct {
 	ms     int64 // modification time of the next file
 	names  int
 	stats  bool
+	group  int // rows of a row group
 }
 
 func parseSchema(t fataler, columns ...string) *rows.Schema {
@@ -73,7 +74,7 @@ func parseSchema(t fataler, columns ...string) *rows.Schema {
 func newTable(t fataler, schema *rows.Schema, parts ...string) *table {
 	t.Helper()
 	disk := faulty.New()
-	tab := &table{t: t, files: disk.Process(), dir: "/table", schema: schema, parts: parts, stats: true}
+	tab := &table{t: t, files: disk.Process(), dir: "/table", schema: schema, parts: parts, stats: true, group: 16}
 	tab.make("table-1")
 	return tab
 }
@@ -155,9 +156,9 @@ func (b *table) file(objects ...string) logs.Action {
 	w := must(parquetfile.New(data, parquetfile.Options{Codec: parquetfile.Snappy}))(b.t)
 	var out bytes.Buffer
 	err := w.Reset(&out)
-	for from := 0; from < own.Len() && err == nil; from += 16 {
+	for from := 0; from < own.Len() && err == nil; from += b.group {
 		var index []uint32
-		for i := from; i < min(own.Len(), from+16); i++ {
+		for i := from; i < min(own.Len(), from+b.group); i++ {
 			index = append(index, uint32(i))
 		}
 		err = w.WriteRowGroup([]parquetfile.Rows{{Table: own, Index: index}})
@@ -225,6 +226,18 @@ func (b *table) source(opts ...func(*delta.Config)) *delta.Source {
 		opt(&cfg)
 	}
 	return must(delta.New(cfg))(b.t)
+}
+
+// count counts such operations of sources that are opened from now on.
+func (b *table) count(ops ...string) *int {
+	n := new(int)
+	b.files = durable.Tap(b.files, func(op, _ string) error {
+		if contains(ops, op) {
+			*n++
+		}
+		return nil
+	})
+	return n
 }
 
 func from(version int64) func(*delta.Config) {

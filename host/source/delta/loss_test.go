@@ -55,6 +55,26 @@ func TestCleanedLog(t *testing.T) {
 	wantIDs(t, got, 30, 3, 40, 3)
 }
 
+// Where a log has a hole, only a checkpoint after it lets a source go on.
+func TestHole(t *testing.T) {
+	b := numbers(t)
+	b.commit(b.ids(0, 3))
+	_, at := drain(t, b.source(), zero, 0)
+	for i := range 3 { // versions 2 to 4
+		b.commit(b.ids(10*(i+1), 3))
+	}
+	warnings := 0
+	s := must(b.log.SnapshotAt(ctx, 3))(t)
+	b.lose(2)
+	_, err := b.source(skipping(&warnings)).Latest(ctx, at, source.Limit{})
+	wantFault(t, err, logs.CodeDamaged, "the entry is missing")
+	if err := b.log.WriteCheckpoint(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := drain(t, b.source(skipping(&warnings)), at, 0)
+	wantIDs(t, got, 20, 3, 30, 3)
+}
+
 // again plans and reads with fresh sources, and wants the same.
 func (b *table) again(t *testing.T, at, end checkpoint.Position, limit int64, want []string) {
 	t.Helper()

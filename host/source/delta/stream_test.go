@@ -288,6 +288,42 @@ func TestEnded(t *testing.T) {
 	}
 }
 
+// Asking for news reads neither the whole log nor a snapshot, however long the log is: waiting looks for two entries, and a
+// version that comes is read with the one before it, and its files' footers.
+func TestLatestReadsLittle(t *testing.T) {
+	b := numbers(t)
+	add := b.ids(0, 3)
+	for range 150 {
+		b.commit(add)
+	}
+	lists, opens := b.count("list:before"), b.count("open:before")
+	s := b.source()
+	_, at := drain(t, s, zero, 0)
+	for _, c := range []struct {
+		commits int
+		most    int
+	}{{0, 3}, {0, 3}, {1, 12}, {3, 20}} {
+		for range c.commits {
+			b.commit(add)
+		}
+		*lists, *opens = 0, 0
+		at = latest(t, s, at, 0)
+		if *lists > 0 || *opens > c.most {
+			t.Errorf("%d lists and %d opens for %d commits", *lists, *opens, c.commits)
+		}
+	}
+	// A commit that is planned piece by piece is read once.
+	b.commit(b.ids(0, 16), b.ids(0, 16), b.ids(0, 16))
+	at = latest(t, s, at, 5)
+	for to := latest(t, s, at, 5); to != at; to = latest(t, s, at, 5) {
+		*opens = 0
+		if read(t, s, source.Range{From: at, To: to}); *opens > 2 {
+			t.Errorf("%d opens to read at most two files", *opens)
+		}
+		at = to
+	}
+}
+
 // What a range holds is known without reading it.
 func TestMeasure(t *testing.T) {
 	for _, stats := range []bool{true, false} {
