@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+
+	"github.com/wasmill/wasmill/host/rows"
 )
 
 // AsOf returns the job as it was under an earlier revision, as far as output depends on it: lanes, source formats,
 // transforms with the modules that the checkpoint keeps, what feeds the sinks, the error policy. Paths and connections are
-// those of j. A sink must still be there and have the form it had: what it wrote and what it will write must fit together.
+// those of j. A sink must still be there and have the form it had: what it wrote and what it will write must fit together. One
+// whose columns are not in the job file has those that it had.
 func (j *Job) AsOf(canonical []byte) (*Job, error) {
 	var r revision
 	if err := json.Unmarshal(canonical, &r); err != nil {
@@ -116,7 +120,14 @@ func (j *Job) sinksAsOf(r *revision) ([]Sink, error) {
 		for _, ref := range old.From {
 			s.From = append(s.From, inputOf(ref))
 		}
-		now := reviseSink(&j.Sinks[i])
+		if s.found || s.needsColumns() {
+			columns, err := columnsAsOf(old.Schema)
+			if err != nil {
+				return nil, fmt.Errorf("sink %s: %w", s.Name, err)
+			}
+			s = s.withColumns(columns)
+		}
+		now := reviseSink(&s)
 		now.From, old.From = nil, nil
 		if !sameSink(now, old) {
 			return nil, fmt.Errorf("sink %s has another schema or layout than it had", s.Name)
@@ -127,6 +138,66 @@ func (j *Job) sinksAsOf(r *revision) ([]Sink, error) {
 		return nil, errors.New("a sink that it wrote to is no longer in the job")
 	}
 	return out, nil
+}
+
+func columnsAsOf(was []revisionColumn) ([]Column, error) {
+	columns := make([]Column, 0, len(was))
+	for _, c := range was {
+		t, err := rows.ParseType(c.Type)
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", c.Name, err)
+		}
+		columns = append(columns, Column{Name: c.Name, Type: columnTypeOf(t)})
+	}
+	return columns, nil
+}
+
+// withColumns returns the sink with other columns.
+func (s Sink) withColumns(columns []Column) Sink {
+	switch {
+	case s.Files != nil:
+		f := *s.Files
+		s.Files = &f
+	case s.Delta != nil:
+		d := *s.Delta
+		s.Delta = &d
+	case s.SQL != nil:
+		q := *s.SQL
+		s.SQL = &q
+	}
+	s.SetColumns(columns)
+	return s
+}
+
+// WithColumns returns the job with the columns that its sinks had under an earlier revision, where its file has no schema
+// for them. Sinks whose columns are not known even so are left out. A revision of nil knows none.
+func (j *Job) WithColumns(canonical []byte) (*Job, error) {
+	if !slices.ContainsFunc(j.Sinks, func(s Sink) bool { return s.needsColumns() }) {
+		return j, nil
+	}
+	var r revision
+	if canonical != nil {
+		if err := json.Unmarshal(canonical, &r); err != nil {
+			return nil, fmt.Errorf("read the revision: %w", err)
+		}
+	}
+	out := *j
+	out.Sinks = nil
+	for _, s := range j.Sinks {
+		if s.needsColumns() {
+			at := slices.IndexFunc(r.Sinks, func(was revisionSink) bool { return was.Name == s.Name && was.Schema != nil })
+			if at < 0 {
+				continue
+			}
+			columns, err := columnsAsOf(r.Sinks[at].Schema)
+			if err != nil {
+				return nil, fmt.Errorf("sink %s: %w", s.Name, err)
+			}
+			s = s.withColumns(columns)
+		}
+		out.Sinks = append(out.Sinks, s)
+	}
+	return &out, nil
 }
 
 // sameSink compares the canonical texts: null and absent lists are the same.

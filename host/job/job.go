@@ -194,8 +194,8 @@ type Sink struct {
 	Kafka  *KafkaSink
 	Delta  *DeltaSink
 	SQL    *SQLSink
-	// takesRows: the schema is not in the job file but that of the binary rows that the sink takes.
-	takesRows bool
+	// found: the columns are not those of a schema in the job file.
+	found bool
 }
 
 // FilesSink writes files into a directory with a manifest that readers can trust.

@@ -13,7 +13,7 @@ import (
 func (j *Job) TakeColumns(modules map[string]ModuleFacts) {
 	for i := range j.Sinks {
 		s := &j.Sinks[i]
-		if s.Columns() != nil || s.table() == nil && (s.Files == nil || s.Files.Format == "jsonl") {
+		if !s.needsColumns() {
 			continue
 		}
 		for _, in := range s.From {
@@ -23,7 +23,6 @@ func (j *Job) TakeColumns(modules map[string]ModuleFacts) {
 			}
 			if schema, err := rows.RowSchema(port.Columns); err == nil {
 				s.SetColumns(ColumnsOf(schema.Columns()))
-				s.takesRows = true
 				break
 			}
 		}
@@ -39,7 +38,7 @@ func (j *Job) mayTakeRows(s *Sink) bool {
 
 // taken checks what a sink needs columns for: those that it took from its rows, or that it should have taken.
 func (c *checker) taken(s *Sink, path string) {
-	if s.takesRows {
+	if s.found {
 		switch {
 		case s.Files != nil:
 			c.partitionedBy(path+".files.partitionBy", s.Files.Schema, s.Files.PartitionBy)
@@ -51,11 +50,11 @@ func (c *checker) taken(s *Sink, path string) {
 		}
 		return
 	}
-	if s.Columns() != nil {
+	if !s.needsColumns() {
 		return
 	}
 	switch {
-	case s.Files != nil && s.Files.Format != "jsonl":
+	case s.Files != nil:
 		c.wrongAt(path+".files", CodeMissing, s.Files.Format+noColumns, "")
 	case s.Delta != nil && s.Delta.AddColumns:
 		c.wrongAt(path+".delta.schemaEvolution", CodeConflict, noEvolution, "")

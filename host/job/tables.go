@@ -65,8 +65,14 @@ func (s *Sink) Columns() []Column {
 	return nil
 }
 
+// needsColumns reports whether the sink writes columns and does not know yet which.
+func (s *Sink) needsColumns() bool {
+	return s.Columns() == nil && (s.table() != nil || s.Files != nil && s.Files.Format != "jsonl")
+}
+
 // SetColumns gives a sink that has no schema in the job file the columns of its rows or of its table.
 func (s *Sink) SetColumns(columns []Column) {
+	s.found = true
 	switch t := s.table(); {
 	case t != nil:
 		t.Schema = columns

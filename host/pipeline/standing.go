@@ -58,9 +58,30 @@ func (t *tail) stage() string {
 	return fmt.Sprintf("%s %d %t %t", t.query, t.plan.Batch, t.decision != nil, t.torn != nil)
 }
 
+// withColumns is the job with the columns that sinks without a schema had in the last decision. Before there is one nothing is
+// published, and such sinks are left out.
+func (p *Program) withColumns(ctx context.Context, t *tail) (*job.Job, error) {
+	var canonical []byte
+	if t.before != nil && t.before.Revision != "" {
+		var err error
+		if canonical, err = t.reader.Revision(ctx, t.before.Revision); err != nil && !missing(err) {
+			return nil, err
+		}
+	}
+	j, err := p.Job.WithColumns(canonical)
+	if err != nil {
+		return nil, fmt.Errorf("the columns of sinks without a schema: %w", err)
+	}
+	return j, nil
+}
+
 // inspect looks at every target that can be looked at.
 func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, error) {
-	targets, err := p.targets(p.Job)
+	j, err := p.withColumns(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	targets, err := p.targets(j)
 	if err != nil {
 		return nil, err
 	}
