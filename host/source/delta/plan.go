@@ -283,12 +283,12 @@ func (p *planner) admit(v *version) (pass bool, err error) {
 		return false, nil
 	case s.cfg.OnChange == Skip, s.cfg.OnChange == IgnoreDeletes && len(v.adds) == 0:
 		return true, nil
-	case s.cfg.OnChange == IgnoreDeletes:
-		return false, removed(s.cfg.Dir, v, "and adds others: an update, a merge or an overwrite",
+	case len(v.adds) > 0:
+		return false, removed(s.cfg.Dir, v, "and adds others, as an update, a merge or a rewriting deletion does",
 			"go on without the whole version with `onChange: skip` of the source, or read the table anew with another checkpoint")
 	}
 	return false, removed(s.cfg.Dir, v, "and a stream of what is added cannot tell of it",
-		"go on without such versions with `onChange: skip` of the source (`ignore-deletes` stops at those that also add rows), or read the table anew with another checkpoint")
+		"pass over versions that only remove with `onChange: ignore-deletes` of the source, or read the table anew with another checkpoint")
 }
 
 func removed(dir string, v *version, what, wayOut string) error {

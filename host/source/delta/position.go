@@ -16,6 +16,8 @@ const (
 	// lineVersion is Spark's sourceVersion of the lines that are written; newestLine the last one that can be read.
 	lineVersion = 1
 	newestLine  = 3
+	// maxNumber bounds versions and indexes, so that the next one is a number too.
+	maxNumber = 1 << 60
 )
 
 // place is a point in the stream: before row number rows of file number index of a version, or of the snapshot of one. What
@@ -109,8 +111,8 @@ func parsePosition(p checkpoint.Position) (*position, error) {
 	if x.V > positionVersion {
 		return nil, newer("position", int64(x.V), positionVersion)
 	}
-	if x.Rows < 0 || x.Begin != nil && x.Begin.Version < 0 {
-		return nil, badPosition(p.Extra, errors.New("a negative number"))
+	if x.Rows < 0 || x.Begin != nil && (x.Begin.Version < 0 || x.Begin.Version > maxNumber) {
+		return nil, badPosition(p.Extra, errors.New("a number is out of range"))
 	}
 	out.at.rows = x.Rows
 	if x.Begin != nil {
@@ -130,6 +132,8 @@ func parseLine(text string) (*position, error) {
 	switch {
 	case l.SourceVersion > newestLine:
 		return nil, newer("line of a position", l.SourceVersion, newestLine)
+	case l.Version != nil && *l.Version > maxNumber || l.Index != nil && *l.Index > maxNumber:
+		return nil, badPosition(text, errors.New("a number is too large"))
 	case l.SourceVersion < 1 || l.Table == "" || l.Version == nil || *l.Version < 0 || l.Index == nil:
 		return nil, badPosition(text, errors.New("sourceVersion, reservoirId, reservoirVersion or index is missing"))
 	}

@@ -288,6 +288,31 @@ func TestEnded(t *testing.T) {
 	}
 }
 
+// A large file is read by several splits, in batches that end inside of it, each row once.
+func TestLargeFile(t *testing.T) {
+	const n = 100_000
+	b := numbers(t)
+	b.group = 30_000
+	b.commit(b.ids(0, n))
+	s := b.source()
+	next := 0
+	for at, to := zero, latest(t, s, zero, 70_000); to != at; at, to = to, latest(t, s, to, 70_000) {
+		r := source.Range{From: at, To: to}
+		if cut := must(s.Splits(ctx, r))(t); at == zero && len(cut) != 2 {
+			t.Errorf("%d splits of 70000 rows", len(cut))
+		}
+		for _, value := range read(t, s, r) {
+			if want := fmt.Sprintf("%q", fmt.Sprintf(`{"id":%d}`, next)); value != want {
+				t.Fatalf("read %s, want %s", value, want)
+			}
+			next++
+		}
+	}
+	if next != n {
+		t.Errorf("read %d rows", next)
+	}
+}
+
 // Asking for news reads neither the whole log nor a snapshot, however long the log is: waiting looks for two entries, and a
 // version that comes is read with the one before it, and its files' footers.
 func TestLatestReadsLittle(t *testing.T) {
