@@ -1,0 +1,189 @@
+package examples
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The kinds of targets. Those of upsert get changes, the others every record.
+const (
+	toFiles, toKafka         = "files", "kafka"
+	toDelta, toDeltaKeys     = "delta", "delta upsert"
+	toSQLite, toSQLiteKeys   = "sqlite", "sqlite upsert"
+	toPostgres, toServerKeys = "postgres", "postgres upsert"
+)
+
+func keeps(kind string) bool { return strings.HasSuffix(kind, "upsert") } // a row a key
+
+// change is a record of the input.
+type change struct {
+	ID     int    `json:"id"`
+	Key    string `json:"key"`
+	Place  string `json:"place"`
+	Amount string `json:"amount"` // two digits after the point, the last one not 0
+	At     string `json:"at"`
+	Gone   bool   `json:"gone"`
+}
+
+func (c *change) line(t *testing.T) string {
+	t.Helper()
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// row is the canonical text of the row.
+func (c *change) row() string {
+	return strings.Join([]string{fmt.Sprint(c.ID), c.Key, c.Place, c.Amount, strings.TrimSuffix(c.At, "Z")}, "|")
+}
+
+// The input: so many files, each of two batches.
+const changeFiles, changeBatch = 6, 10
+
+// someChanges are all records, in order.
+func someChanges() []change {
+	out := make([]change, changeFiles*2*changeBatch)
+	for i := range out {
+		out[i] = change{
+			ID: i, Key: fmt.Sprintf("k%d", i*7%13), Place: fmt.Sprintf("p%d", i%2), Amount: fmt.Sprintf("%d.%d%d", i, i%10, 1+i%9),
+			At: fmt.Sprintf("2026-01-02T03:%02d:%02dZ", i/60, i%60), Gone: i%5 == 3,
+		}
+	}
+	return out
+}
+
+// left are the rows that upserts and deletions leave.
+func left(all []change) []change {
+	last := map[string]int{}
+	for i := range all {
+		last[all[i].Key] = i
+	}
+	var out []change
+	for i := range all {
+		if last[all[i].Key] == i && !all[i].Gone {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
+// tablesJob is a job that publishes changes to targets.
+type tablesJob struct {
+	kinds []string
+	dir   string
+	pg    *pgServer // nil without
+	bus   *broker   // nil without
+	id    string    // in the names of what is made in servers
+	topic string
+}
+
+func (j *tablesJob) sink(i int) string { return fmt.Sprintf("s%d", i) }
+
+// table is the name of a sink's table in a database.
+func (j *tablesJob) table(i int) string {
+	if strings.HasPrefix(j.kinds[i], toPostgres) {
+		return strings.ReplaceAll(j.id, "-", "_") + "_" + j.sink(i)
+	}
+	return j.sink(i)
+}
+
+// target is the name that a sink's target has in the checkpoint.
+func (j *tablesJob) target(i int) string {
+	base, _, _ := strings.Cut(j.kinds[i], " ")
+	if base == toFiles || base == toDelta {
+		return j.sink(i)
+	}
+	return base
+}
+
+func (j *tablesJob) checkpoint() string { return filepath.Join(j.dir, "checkpoint") }
+
+const changeSchema = `{id: int64, key: string, place: string, amount: "decimal(9,2)", at: timestamp}`
+
+// text is the job file.
+func (j *tablesJob) text(t *testing.T) string {
+	t.Helper()
+	module, err := filepath.Abs("tables/changes.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s strings.Builder
+	fmt.Fprintf(&s, "apiVersion: wasmill/v1\nkind: Job\nmetadata: {name: tables}\nspec:\n  checkpoint: ./checkpoint\n  trigger: {availableNow: true}\n")
+	fmt.Fprintf(&s, "  sources:\n    - {name: in, files: {path: ./in, format: jsonl}, batch: {maxRecords: %d}}\n", changeBatch)
+	fmt.Fprintf(&s, "  transforms:\n    - {name: t, from: [in], module: %s}\n%s  sinks:\n", module, j.connections())
+	for i := range j.kinds {
+		fmt.Fprintf(&s, "    - {name: %s, %s}\n", j.sink(i), j.sinkText(i))
+	}
+	return s.String()
+}
+
+// connections are those that the kinds need.
+func (j *tablesJob) connections() string {
+	var s strings.Builder
+	all := map[string]string{toSQLite: "{sqlite: {path: ./sqlite.db}}"}
+	if j.pg != nil {
+		all[toPostgres] = fmt.Sprintf("{postgres: {url: %q}}", j.pg.behind)
+	}
+	if j.bus != nil {
+		all[toKafka] = fmt.Sprintf("{kafka: {brokers: [%q], requestTimeout: 5s}}", j.bus.addr)
+	}
+	for name, c := range all {
+		if slices.ContainsFunc(j.kinds, func(kind string) bool { return strings.HasPrefix(kind, name) }) {
+			fmt.Fprintf(&s, "    %s: %s\n", name, c)
+		}
+	}
+	if s.Len() == 0 {
+		return ""
+	}
+	return "  connections:\n" + s.String()
+}
+
+// sinkText is what a sink is.
+func (j *tablesJob) sinkText(i int) string {
+	port, mode, key, by := "all", "append", "", ", partitionBy: [place]"
+	if keeps(j.kinds[i]) {
+		port, mode, key, by = "changes", "upsert", ", key: [key]", ""
+	}
+	var to string
+	base, _, _ := strings.Cut(j.kinds[i], " ")
+	switch base {
+	case toFiles:
+		to = fmt.Sprintf("files: {path: ./%s, format: jsonl}", j.sink(i))
+	case toKafka:
+		to = fmt.Sprintf("kafka: {connection: kafka, topic: %s}", j.topic)
+	case toDelta:
+		to = fmt.Sprintf("delta: {path: ./%s, checkpointInterval: 3, schema: %s%s%s}", j.sink(i), changeSchema, key, by)
+	default:
+		to = fmt.Sprintf("%s: {connection: %s, table: %s, createTable: true, schema: %s%s}", base, base, j.table(i), changeSchema, key)
+	}
+	return fmt.Sprintf("from: [t.%s], mode: %s, %s", port, mode, to)
+}
+
+// write puts the job and its input into a new folder.
+func (j *tablesJob) write(t *testing.T) (dir, file string) {
+	t.Helper()
+	j.dir, j.id = t.TempDir(), unique("tables")
+	if j.bus != nil {
+		j.topic = j.bus.topic(t, "tables", 2, nil)
+	}
+	if err := os.Mkdir(filepath.Join(j.dir, "in"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"job.yaml": j.text(t)}
+	for i, c := range someChanges() {
+		files[fmt.Sprintf("in/%d.jsonl", i/(2*changeBatch))] += c.line(t) + "\n"
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(j.dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return j.dir, filepath.Join(j.dir, "job.yaml")
+}
