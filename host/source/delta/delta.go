@@ -126,7 +126,7 @@ func (c *Config) complete() error {
 func (s *Source) Freeze(ctx context.Context) error {
 	newest, err := s.history.log.Latest(ctx, none)
 	if err != nil {
-		return err
+		return missing(err)
 	}
 	s.frozen, s.quiet = newest, quiet{}
 	return nil

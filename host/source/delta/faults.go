@@ -55,6 +55,15 @@ func lost(err error) bool {
 	return ok && (f.ErrCode == CodeChanged || f.ErrCode == CodeCorrupt)
 }
 
+// missing adds the way out of a source to the lack of a table.
+func missing(err error) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || !errors.Is(err, delta.ErrNoTable) {
+		return err
+	}
+	return fault.New(f.ErrCode, f.Place, f.Err, "name the directory of a Delta table, or start the job when the table is made")
+}
+
 const orSkip = "restore the table's _delta_log from a copy; or go on without what is lost, with `onDataLoss: skip` of the source in the job file"
 
 // cleaned adds the way out of a source to the loss of versions.

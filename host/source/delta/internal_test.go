@@ -53,8 +53,15 @@ func FuzzPosition(f *testing.F) {
 // TestPlaces: places are in the order of the stream.
 func TestPlaces(t *testing.T) {
 	ordered := []place{
-		{version: none}, {version: 3, snapshot: true}, {version: 3, snapshot: true, rows: 2}, {version: 3, snapshot: true, index: 1},
-		{version: 3}, {version: 3, index: 1}, {version: 3, index: 1, rows: 1}, {version: 3, index: 2}, after(3),
+		{version: none},
+		{version: 3, snapshot: true},
+		{version: 3, snapshot: true, rows: 2},
+		{version: 3, snapshot: true, index: 1},
+		{version: 3},
+		{version: 3, index: 1},
+		{version: 3, index: 1, rows: 1},
+		{version: 3, index: 2},
+		after(3),
 	}
 	for i, a := range ordered {
 		for k, b := range ordered {

@@ -128,7 +128,8 @@ func (s *Source) newest(ctx context.Context) (int64, error) {
 	if s.frozen != none {
 		return s.frozen, nil
 	}
-	return s.history.log.Latest(ctx, none)
+	v, err := s.history.log.Latest(ctx, none)
+	return v, missing(err)
 }
 
 // start finds the place where a source without progress begins.

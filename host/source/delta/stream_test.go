@@ -73,7 +73,8 @@ func TestStart(t *testing.T) {
 
 	none := &table{t: t, files: b.files, dir: "/nothing"}
 	_, err = none.source().Latest(ctx, zero, source.Limit{})
-	wantFault(t, err, logs.CodeNoTable)
+	wantFault(t, err, logs.CodeNoTable, "name the directory")
+	wantFault(t, none.source().Freeze(ctx), logs.CodeNoTable, "name the directory")
 }
 
 // Files that were only rearranged are not delivered, and no batch is planned for them, until many such versions have come.
