@@ -64,6 +64,31 @@ func TestUpsertByTwoColumns(t *testing.T) {
 	})
 }
 
+// TestKeysOfEachKind: each type that can be a key finds its row again, to replace it and to delete it.
+func TestKeysOfEachKind(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		for typ, c := range map[string]struct{ one, other, key string }{
+			"string": {`"a"`, `"A"`, "a"}, "boolean": {"true", "false", "true"}, "int8": {"-128", "127", "-128"}, "int16": {"-32768", "7", "-32768"},
+			"int32": {"1", "2", "1"}, "int64": {"9223372036854775807", "0", "9223372036854775807"}, "decimal(9,2)": {"1.50", "-1.5", "1.5"},
+			"timestamp": {`"2026-01-01T00:00:00.000001Z"`, `"2026-01-01T00:00:00Z"`, "2026-01-01T00:00:00.000001Z"}, "date": {`"2026-01-01"`, `"2026-01-02"`, "2026-01-01"},
+		} {
+			table := "of_" + strings.Trim(typ, "()92,")
+			row := func(k string, v int) kv { return kv{value: fmt.Sprintf(`{"k":%s,"v":%d}`, k, v)} }
+			s := sql.Sink{Table: table, Schema: schema(t, "k: "+typ+", v: int32"), Key: []string{"k"}, Create: true}
+			target := w.open(t, s, func(cfg *sql.Config) { cfg.Connection = table })
+			publish(t, target, 0, []kv{row(c.one, 1), row(c.other, 2), row(c.one, 3)})
+			publish(t, target, 1, []kv{row(c.other, 4)})
+			if diff := cmp.Diff([]string{"3", "4"}, w.texts(t, "SELECT v FROM "+table+" ORDER BY v")); diff != "" {
+				t.Errorf("%s: the table has (-want +got):\n%s", typ, diff)
+			}
+			publish(t, target, 2, []kv{{key: c.key}})
+			if diff := cmp.Diff([]string{"4"}, w.texts(t, "SELECT v FROM "+table)); diff != "" {
+				t.Errorf("%s: after a deletion the table has (-want +got):\n%s", typ, diff)
+			}
+		}
+	})
+}
+
 // TestKeyOnly: a table that has nothing but its key.
 func TestKeyOnly(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
