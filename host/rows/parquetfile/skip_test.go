@@ -3,9 +3,13 @@ package parquetfile_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
 	"pgregory.net/rapid"
 
 	"github.com/wasmill/wasmill/host/rows"
@@ -82,6 +86,53 @@ func TestFooterOfNoParquet(t *testing.T) {
 	for _, file := range []string{"", "PAR1", "PAR1PAR1PAR1", "PAR1\xff\xff\xff\x7fPAR1", "no parquet at all"} {
 		if f, err := parquetfile.ReadFooter(bytes.NewReader([]byte(file)), int64(len(file))); err == nil {
 			t.Errorf("%q has %+v", file, f)
+		}
+	}
+}
+
+// TestSkipForeign passes over rows of a file with booleans in runs and with lists, from its beginning and from the middle.
+func TestSkipForeign(t *testing.T) {
+	s := schemaOf(t, "b", "boolean", "l", "list<boolean>", "n", "int64")
+	bools := func() parquet.Node { return parquet.Encoded(parquet.Leaf(parquet.BooleanType), &parquet.RLE) }
+	var in []parquet.Row
+	var want []string
+	for i := range 50 {
+		row := parquet.Row{parquet.BooleanValue(i%3 == 0).Level(0, 1, 0)}
+		list := make([]string, 0, 3)
+		for k := range i % 4 {
+			row = append(row, parquet.BooleanValue(k == i%3).Level(min(k, 1), 1, 1))
+			list = append(list, strconv.FormatBool(k == i%3))
+		}
+		if i%4 == 0 {
+			row = append(row, parquet.Value{}.Level(0, 0, 1))
+		}
+		in = append(in, append(row, parquet.Int64Value(int64(i)).Level(0, 0, 2)))
+		want = append(want, fmt.Sprintf(`{"b":%v,"l":[%s],"n":%d}`, i%3 == 0, strings.Join(list, ","), i))
+	}
+	file := foreign(t, parquet.Group{"b": parquet.Optional(bools()), "l": parquet.Group{"x": parquet.Repeated(bools())}, "n": parquet.Leaf(parquet.Int64Type)}, in...)
+	for skip := range 50 {
+		r, err := parquetfile.OpenReader(bytes.NewReader(file), int64(len(file)), s, parquetfile.ReadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab := rows.NewTable(s)
+		if _, err := r.Read(tab, skip/2); skip > 1 && err != nil {
+			t.Fatal(err)
+		}
+		tab.Reset()
+		if err := r.Skip(int64(skip - skip/2)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := r.Read(tab, 50); err != nil || n != 50-skip {
+			t.Fatal(n, err)
+		}
+		for i := range tab.Len() {
+			if g := string(rowstest.JSON(tab, i)); g != want[skip+i] {
+				t.Fatalf("row %d after %d: %s, want %s", skip+i, skip, g, want[skip+i])
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -132,9 +132,14 @@ func (s *Source) Freeze(ctx context.Context) error {
 	return nil
 }
 
-// Ended reports whether a position is the end of the frozen input. It is known for the one that was planned last.
+// Ended reports whether a position is the end of the frozen input. Of one after which there are versions without a row, that
+// is known when it was planned last.
 func (s *Source) Ended(at checkpoint.Position) bool {
-	return s.frozen != none && !at.IsZero() && s.ended == at
+	if s.frozen == none || at.IsZero() {
+		return false
+	}
+	p, err := parsePosition(at)
+	return err == nil && (p.at.version > s.frozen || s.ended == at)
 }
 
 // Release gives back the memory of a snapshot that is read.

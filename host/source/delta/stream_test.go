@@ -197,6 +197,30 @@ func TestSchemaChanges(t *testing.T) {
 	}
 }
 
+// A row has the columns of the version that is read: of a snapshot all there are, null in files from before they came.
+func TestOldFiles(t *testing.T) {
+	b := numbers(t)
+	b.commit(b.ids(0, 1))
+	b.schema = parseSchema(t, "note string", "id int64", "l list<int32>")
+	b.commit(b.metadata("table-1"))
+	b.commit(b.file(`{"id":1,"note":"x","l":[1]}`))
+	for _, c := range []struct {
+		opts []func(*delta.Config)
+		want string
+	}{
+		{nil, `{"note":null,"id":0,"l":null} {"note":"x","id":1,"l":[1]}`},
+		{[]func(*delta.Config){from(0)}, `{"id":0} {"note":"x","id":1,"l":[1]}`},
+	} {
+		got, _ := drain(t, b.source(c.opts...), zero, 0)
+		for i := range got {
+			got[i] = unquote(t, got[i])
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("read %v, want %s", got, c.want)
+		}
+	}
+}
+
 // A table that is no longer one that can be read stops the source before the version that makes it so.
 func TestGate(t *testing.T) {
 	b := numbers(t)
@@ -268,7 +292,8 @@ func TestEnded(t *testing.T) {
 	if s.Ended(zero) {
 		t.Error("nothing is planned and it ended")
 	}
-	if err := s.Freeze(ctx); err != nil {
+	restarted := b.source()
+	if err := errors.Join(s.Freeze(ctx), restarted.Freeze(ctx)); err != nil {
 		t.Fatal(err)
 	}
 	b.commit(b.ids(10, 5))
@@ -282,6 +307,9 @@ func TestEnded(t *testing.T) {
 	}
 	if latest(t, s, end, 0) != end || !s.Ended(end) {
 		t.Error("goes on after its end")
+	}
+	if !restarted.Ended(end) || restarted.Ended(half) {
+		t.Error("another process, frozen at the same version, does not know the end without a plan")
 	}
 	fresh := b.source()
 	if latest(t, fresh, end, 0) == end || fresh.Ended(end) {
