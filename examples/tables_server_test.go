@@ -232,8 +232,8 @@ var servers = [][]string{
 	{toKafka, toPostgres},
 }
 
-// TestTablesServers is TestTablesKill with a real PostgreSQL server and a real Kafka broker. Its connections are cut as well, at
-// every kind of statement, and the server is killed and started again.
+// TestTablesServers is TestTablesKill with a real PostgreSQL server and a real Kafka broker. Its connections are cut as well,
+// and the server is killed and started again.
 func TestTablesServers(t *testing.T) {
 	pg := realServer(t)
 	var bus *broker
@@ -248,20 +248,13 @@ func TestTablesServers(t *testing.T) {
 	})
 }
 
-// disturb cuts the connection at each kind of statement, and kills the server a few times.
+// disturb cuts the connection at some statements, those that commit among them, and kills the server a few times.
 func (k *tablesKill) disturb(t *testing.T) {
 	t.Helper()
-	var cuts []tableShot
-	for _, p := range slices.Sorted(maps.Keys(k.met)) {
-		if onWire(p) {
-			cuts = append(cuts, tableShot{wire: p, cut: true, nth: 1 + k.rng.IntN(2)})
-		}
-	}
-	if tablesKills(t) < 100 {
-		cuts = cuts[:min(3, len(cuts))]
-	}
-	for _, c := range cuts {
-		k.table(t, []tableShot{c})
+	wire := slices.DeleteFunc(slices.Sorted(maps.Keys(k.points)), func(p string) bool { return !onWire(p) })
+	k.rng.Shuffle(len(wire), func(i, j int) { wire[i], wire[j] = wire[j], wire[i] })
+	for _, p := range append(wire[:max(2, min(len(wire), tablesKills(t)/10))], "sent: COMMIT", "answered: COMMIT") {
+		k.table(t, []tableShot{{wire: p, cut: true, nth: 1}})
 	}
 	for n := range 3 {
 		k.table(t, []tableShot{{server: true, nth: 2 * n, after: time.Duration(k.rng.IntN(30)) * time.Millisecond}})
