@@ -183,6 +183,11 @@ impl Aggregates {
         Ok(())
     }
 
+    /// The names of the results as JSON text, each with a colon.
+    pub fn labels(&self) -> impl Iterator<Item = &[u8]> {
+        self.list.iter().map(|a| a.label.as_slice())
+    }
+
     /// True when all cells have fixed sizes: [`Aggregates::add_fixed`] is enough.
     #[inline(always)]
     pub fn is_fixed(&self) -> bool {
@@ -336,15 +341,21 @@ impl Aggregates {
         })
     }
 
-    /// Begins to add up how large sums can be together: with what the record at hand adds.
+    /// Begins to add up how large sums can be together: each is 0.
+    pub fn begin_magnitudes(&self, all: &mut Vec<Dec>) {
+        all.clear();
+        all.resize(self.list.iter().filter(|a| a.function.takes_numbers()).count(), Dec::ZERO);
+    }
+
+    /// Goes on with the record at hand.
     ///
     /// # Errors
-    /// A number has too many digits.
-    pub fn begin_magnitudes(&self, args: &Args, all: &mut Vec<Dec>) -> Result {
-        all.clear();
-        for (a, arg) in self.list.iter().zip(&args.list) {
-            let (Function::Sum | Function::Avg { .. }, Arg::Number(d)) = (a.function, arg) else { continue };
-            all.push(d.abs().ok_or_else(many_digits)?);
+    /// A sum may not fit.
+    pub fn add_arguments(&self, args: &Args, all: &mut [Dec]) -> Result {
+        let sums = self.list.iter().zip(&args.list).filter(|(a, _)| a.function.takes_numbers());
+        for ((_, arg), all) in sums.zip(all) {
+            let Arg::Number(d) = arg else { continue };
+            *all = d.abs().and_then(|d| all.add(d)).ok_or_else(many_digits)?;
         }
         Ok(())
     }
@@ -353,14 +364,18 @@ impl Aggregates {
     ///
     /// # Errors
     /// The group is of other aggregates, or a sum may not fit.
-    pub fn add_magnitudes(&self, group: &[u8], args: &Args, all: &mut [Dec]) -> Result {
+    pub fn add_magnitudes(&self, group: &[u8], all: &mut [Dec]) -> Result {
         self.check(group)?;
-        let sums = self.list.iter().zip(&args.list).filter(|(a, arg)| a.function.takes_numbers() && matches!(arg, Arg::Number(_)));
-        for ((a, _), all) in sums.zip(all) {
+        for (a, all) in self.list.iter().filter(|a| a.function.takes_numbers()).zip(all) {
             let sum = decimal(&group[a.at..a.at + SUM])?;
             *all = sum.abs().and_then(|s| all.add(s)).ok_or_else(many_digits)?;
         }
         Ok(())
+    }
+
+    /// The most bytes by which a record can make a group larger.
+    pub fn most_growth(&self) -> usize {
+        self.varying * (LONGEST.max(4096) + 64)
     }
 
     /// Takes a record's arguments back; see [`Aggregates::check_retractable`].

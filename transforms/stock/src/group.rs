@@ -52,6 +52,27 @@ impl Head {
         Ok(head)
     }
 
+    /// Makes sure that no two fields of a result have the same name.
+    ///
+    /// # Errors
+    /// Two have.
+    pub fn check_names(&self, aggregates: &Aggregates) -> Result {
+        let key: &[Vec<u8>] = match &self.names {
+            Names::None => &[],
+            Names::Whole(name, _) => std::slice::from_ref(name),
+            Names::Parts(names) => names,
+        };
+        let mut known = BTreeSet::new();
+        let all = key.iter().chain(&self.start).chain(&self.end).map(Vec::as_slice).chain(aggregates.labels());
+        for label in all {
+            if !known.insert(label) {
+                let name = String::from_utf8_lossy(&label[..label.len() - 1]);
+                return Err(refuse(format!("{name} is the name of two fields: those of key, start, end and aggregates have to differ")));
+            }
+        }
+        Ok(())
+    }
+
     /// Makes sure that a key has the parts that the configuration names.
     ///
     /// # Errors
@@ -298,20 +319,48 @@ pub fn member<'a>(room: &'a mut Vec<u8>, start: i64, aggregate: usize, value: &[
     room
 }
 
-/// The key of a window that is updated: a JSON array of the key, or its parts, and the start.
-pub fn window_key(key: &[u8], start: i64) -> Vec<u8> {
-    let mut to = Vec::new();
-    match key.strip_suffix(b"]").filter(|_| parts(key).is_some()) {
-        Some(parts) => to.extend_from_slice(parts),
+/// The record key of an update: a JSON array of the group's key and a number, such as a window's start or a place.
+///
+/// A key that `keyBy` made by several pointers is an array of two elements or more: its elements come first, and there are
+/// three or more in the end. Any other key is one string, so that no two keys give the same.
+pub fn update_key(key: &[u8], n: i64, to: &mut Vec<u8>) {
+    match key.strip_suffix(b"]").filter(|_| is_composite(key)) {
+        Some(open) => to.extend_from_slice(open),
         None => {
             to.push(b'[');
-            json::string(&mut to, key);
+            json::string(to, String::from_utf8_lossy(key).as_bytes());
         }
     }
     to.push(b',');
-    json::int(&mut to, start);
+    json::int(to, n);
     to.push(b']');
-    to
+}
+
+/// True when a key is an array as `keyBy` makes it of several pointers: strings, numbers, booleans and nulls without blanks.
+fn is_composite(key: &[u8]) -> bool {
+    let is_plain = |v: &Found<'_>| match v.kind {
+        Kind::Null => v.raw == b"null",
+        Kind::True => v.raw == b"true",
+        Kind::False => v.raw == b"false",
+        Kind::Number => is_number(v.raw),
+        Kind::String | Kind::Escaped => is_text(v.raw),
+        _ => false,
+    };
+    parts(key).is_some_and(|p| p.len() > 1 && p.iter().all(is_plain)) && is_array(key)
+}
+
+/// True when these bytes can stand between the quotes of a JSON string.
+fn is_text(raw: &[u8]) -> bool {
+    let mut rest = raw;
+    while let Some((c, more)) = rest.split_first() {
+        rest = match (c, more) {
+            (b'\\', [b'u', a, b, c, d, more @ ..]) if [a, b, c, d].iter().all(|h| h.is_ascii_hexdigit()) => more,
+            (b'\\', [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', more @ ..]) => more,
+            (b'\\' | b'"' | 0..0x20, _) => return false,
+            _ => more,
+        };
+    }
+    std::str::from_utf8(raw).is_ok()
 }
 
 /// Groups that something is left to do for at the lane's end, in the order in which they were noted.
@@ -332,5 +381,28 @@ impl Noted {
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], i64)> {
         let mut from = 0;
         self.items.iter().map(move |&(to, n)| (&self.bytes[core::mem::replace(&mut from, to)..to], n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_updates_are_json_and_differ() {
+        let keys: [&[u8]; 12] =
+            [b"a", b"[\"a\"]", b"[\"a\",\"b\"]", b"[\"a\", \"b\"]", b"[]", b"[x]", b"[x,y]", b"[1,null]", b"[01,true]", b"[\"\\x\",1]", b"", b"[\"a\",1]"];
+        let text = |key| {
+            let mut to = Vec::new();
+            update_key(key, 1, &mut to);
+            String::from_utf8(to).unwrap()
+        };
+        let all: BTreeSet<String> = keys.iter().map(|k| text(k)).collect();
+        assert_eq!(all.len(), keys.len());
+        assert_eq!(text(b"a"), r#"["a",1]"#);
+        assert_eq!(text(b"[\"a\"]"), r#"["[\"a\"]",1]"#);
+        assert_eq!(text(b"[\"a\",\"b\"]"), r#"["a","b",1]"#);
+        assert_eq!(text(b"[1,null]"), "[1,null,1]");
+        assert_eq!(text(b"[x,y]"), r#"["[x,y]",1]"#);
     }
 }

@@ -1,4 +1,4 @@
-//! The open groups of one key in one entry of state: panes of sliding windows, or sessions.
+//! The open groups of one key in one entry of state: sessions.
 //!
 //! The bytes: version, the time of the timer that is set, up to when windows were written, then for each span its start, its
 //! last moment, its number, the length of its aggregates, and these. Spans are in order of start.
@@ -144,6 +144,11 @@ impl Spans {
         self.bytes.splice(span.from..span.to, group.iter().copied());
     }
 
+    /// Takes away all spans up to this one.
+    pub fn remove_until(&mut self, last: &Span) {
+        self.bytes.drain(HEAD..last.to);
+    }
+
     /// Takes a span away.
     pub fn remove(&mut self, span: &Span) {
         self.bytes.drain(span.at..span.to);
@@ -198,8 +203,8 @@ mod tests {
         s.remove(&s.find(|x| x.start == 25).0.unwrap());
         s.remove(&s.first().unwrap());
         assert_eq!(s.iter().map(|x| x.start).collect::<Vec<_>>(), [50]);
-        s.remove(&s.first().unwrap());
-        assert!(s.is_empty());
+        s.remove_until(&s.first().unwrap());
+        assert!(s.is_empty() && s.timer() == 99);
     }
 
     #[test]

@@ -53,6 +53,7 @@ impl Aggregate {
         let head = Head::parse(&mut c, false)?;
         let mut reader = Reader::parse(&mut c)?;
         c.finish()?;
+        head.check_names(&reader.aggregates)?;
         if updates {
             reader.aggregates.check_retractable()?;
         }
@@ -96,6 +97,7 @@ impl Aggregate {
             self.reader.aggregates.load_args(old, &mut self.before)?;
             self.reader.aggregates.retract(bytes, &self.before)?;
         }
+        self.reader.aggregates.check_add(bytes, &self.reader.args)?;
         self.row.clear();
         self.reader.aggregates.store_args(&self.reader.args, &mut self.row);
         e.set(&self.row);

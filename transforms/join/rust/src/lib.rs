@@ -22,8 +22,8 @@ const NO_EVENT_TIME: u16 = 2;
 /// Key or value are too large for state.
 const TOO_LARGE: u16 = 3;
 
-/// The longest key, so that a page's sub-key fits beside it.
-const MAX_KEY: usize = 4096 - 12;
+/// The longest key, so that a page's sub-key and its timer's fit beside it.
+const MAX_KEY: usize = 4096 - 13;
 /// The largest value, so that a page of it alone is a value of state.
 const MAX_VALUE: usize = (512 << 10) - 4 - ROW_HEAD;
 
@@ -159,7 +159,7 @@ impl Transform for Join {
             return Err(dead_letter(NOT_JSON, "the value is not JSON"));
         }
         if r.state_key().len() > MAX_KEY || r.value().is_some_and(|v| v.len() > MAX_VALUE) {
-            return Err(dead_letter(TOO_LARGE, "the key has more than 4,084 bytes, or the value more than 512 KiB"));
+            return Err(dead_letter(TOO_LARGE, "the key has more than 4,083 bytes, or the value more than 512 KiB"));
         }
         let t = match (r.event_time(), self.settings.timing) {
             (Some(t), timing) if timing.late(t, out.batch().late_watermark) => {

@@ -27,6 +27,8 @@ const MISSING: u16 = 2;
 const TOO_LARGE: u16 = 3;
 /// The largest value that state holds, less the time beside it.
 const MAX_VALUE: usize = (512 << 10) - 8;
+/// The longest key under which records wait: their numbers have room beside it.
+const MAX_KEY: usize = 4096 - 8;
 /// Stands for no event time.
 const NO_TIME: i64 = i64::MIN;
 
@@ -99,7 +101,7 @@ impl Lookup {
         }
         fits(value)?;
         ROWS.entry(out, key).set(value);
-        if !matches!(self.missing, Missing::Wait(_)) || WAITING.is_empty(out, key)? {
+        if !matches!(self.missing, Missing::Wait(_)) || key.len() > MAX_KEY || WAITING.is_empty(out, key)? {
             return Ok(());
         }
         self.row.clear();
@@ -111,7 +113,14 @@ impl Lookup {
                 self.release(key, held, true, out).map_err(|e| fail(e.code(), e.reason().to_owned()))?;
             }
         }
-        WAITING.clear(out, key);
+        if self.missing == Missing::Wait(0) {
+            WAITING.clear(out, key);
+            return Ok(());
+        }
+        // Their timers are still set: the numbers go on until the last of them has come, so that it stands for no other record.
+        for (sub, _) in waiting.raw().filter(|(sub, _)| !sub.is_empty()) {
+            WAITING_ROWS.delete(out, key, &place(sub));
+        }
         Ok(())
     }
 
@@ -160,6 +169,9 @@ impl Lookup {
         let key = r.state_key();
         let value = r.value().unwrap_or(b"null");
         fits(value)?;
+        if key.len() > MAX_KEY {
+            return Err(dead_letter(TOO_LARGE, format!("the key has more than {MAX_KEY} bytes, too many for a record to wait")));
+        }
         // Whether it can be written without a row shows now: later there is nobody to refuse.
         self.write(value, false, About { event_time: r.event_time(), batch_time: out.batch().time, record: None })?;
         if limit > 0 {
@@ -205,20 +217,22 @@ impl Transform for Lookup {
     /// A record has waited long enough.
     fn timer(&mut self, timer: Record<'_>, out: &mut Out) -> Result {
         let key = timer.state_key();
-        let Some(n) = timer.sub().try_into().ok().map(u64::from_be_bytes) else {
-            return Ok(());
-        };
-        let Some(held) = WAITING.get(out, key, n)? else {
-            return Ok(());
-        };
-        WAITING_ROWS.delete(out, key, &n);
-        self.release(key, &held, false, out)?;
-        // The list's numbers go on until it is empty.
-        if WAITING_ROWS.scan(out, key).limit(2).rows().raw().all(|(sub, _)| sub.is_empty()) {
+        let n = place(timer.sub());
+        if let Some(held) = WAITING.get(out, key, n)? {
+            WAITING_ROWS.delete(out, key, &n);
+            self.release(key, &held, false, out)?;
+        }
+        // With the last timer of the key the numbers may begin anew.
+        if WAITING.len(out, key)? == n.wrapping_add(1) && WAITING_ROWS.scan(out, key).limit(2).rows().raw().all(|(sub, _)| sub.is_empty()) {
             WAITING.clear(out, key);
         }
         Ok(())
     }
+}
+
+/// The number of a record that waits.
+fn place(sub: &[u8]) -> u64 {
+    sub.try_into().map_or(u64::MAX, u64::from_be_bytes)
 }
 
 /// That state can hold a value.

@@ -68,9 +68,20 @@ fn records_wait_for_their_row() {
     assert_eq!((out[0].key.as_deref(), out[0].event_time), (Some(b"k" as &[u8]), Some(7_000_000)));
     let out = job.run(11_000_000, 0, &[table("k", "{}"), stream("k", r#"{"a":5}"#)]).unwrap();
     assert_eq!(shown(&out), [r#"{"a":4,"table":{}}"#, r#"{"a":5,"table":{}}"#]);
-    assert!(job.entries("waiting").is_empty());
     assert!(job.run(99_000_000, 0, &[]).unwrap().is_empty());
-    assert!(job.timers().is_empty());
+    assert!(job.entries("waiting").is_empty() && job.timers().is_empty());
+}
+
+#[test]
+fn a_timer_of_a_record_that_found_its_row_is_no_other_records() {
+    let mut job = job(r#"{"missing":"wait","timeout":"10s"}"#);
+    assert!(job.run(0, 0, &[stream("k", r#"{"a":1}"#)]).unwrap().is_empty());
+    assert_eq!(shown(&job.run(1_000_000, 0, &[table("k", "7")]).unwrap()), [r#"{"a":1,"table":7}"#]);
+    assert!(job.run(2_000_000, 0, &[Input { value: None, ..table("k", "") }]).unwrap().is_empty());
+    assert!(job.run(9_000_000, 0, &[stream("k", r#"{"a":2}"#)]).unwrap().is_empty());
+    assert!(job.run(10_000_000, 0, &[]).unwrap().is_empty(), "it has waited for a second");
+    assert_eq!(shown(&job.run(19_000_000, 0, &[]).unwrap()), [r#"{"a":2,"table":null}"#]);
+    assert!(job.entries("waiting").is_empty() && job.timers().is_empty());
 }
 
 #[test]
@@ -92,6 +103,9 @@ fn what_state_cannot_hold_is_set_aside() {
     let out = job.run(0, 0, &[table("k", &large), stream("k", &large)]).unwrap();
     assert_eq!(out.iter().map(|o| o.reject.as_ref().unwrap().0).collect::<Vec<_>>(), [TOO_LARGE, TOO_LARGE]);
     assert!(job.entries("rows").is_empty() && job.entries("waiting").is_empty());
+    let long = "k".repeat(MAX_KEY + 1);
+    let out = job.run(0, 0, &[stream(&long, "{}"), stream(&long[1..], "{}"), table(&long, "1"), stream(&long, "{}")]).unwrap();
+    assert_eq!(shown(&out), ["3 the key has more than 4088 bytes, too many for a record to wait", r#"{"table":1}"#]);
 }
 
 #[test]

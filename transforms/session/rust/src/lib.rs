@@ -4,6 +4,7 @@
 
 use stock::agg::code;
 use stock::config::{Config, refuse};
+use stock::decimal::Dec;
 use stock::group::{self, Head, Noted, Reader, passed};
 use stock::spans::{NEVER, Span, Spans};
 use stock::time;
@@ -19,6 +20,9 @@ const SESSIONS: Single<Vec<u8>> = Single::of(MANIFEST, "sessions");
 /// Members of exact sets by key; the sub-key is the session's number, aggregate and value.
 const MEMBERS: Map<[u8], ()> = Map::of(MANIFEST, "members");
 
+/// Most bytes of a key's open sessions: of a value of state.
+const MOST_BYTES: usize = 512 << 10;
+
 wasmill::transform!(MANIFEST, Session, Session::new);
 
 /// The transform. Times are milliseconds, but those of the SDK.
@@ -31,6 +35,9 @@ pub struct Session {
     complete: Noted,
     blank: Vec<u8>,
     spans: Spans,
+    /// Most bytes that a record adds.
+    room: usize,
+    magnitudes: Vec<Dec>,
     work: Vec<u8>,
     row: Vec<u8>,
     member: Vec<u8>,
@@ -54,12 +61,16 @@ impl Session {
             complete: Noted::default(),
             blank: Vec::new(),
             spans: Spans::default(),
+            room: 0,
+            magnitudes: Vec::new(),
             work: Vec::new(),
             row: Vec::new(),
             member: Vec::new(),
         };
         c.finish()?;
+        s.head.check_names(&s.reader.aggregates)?;
         s.reader.aggregates.init(&mut s.blank);
+        s.room = 28 + s.blank.len() + s.reader.aggregates.most_growth();
         Ok(s)
     }
 
@@ -85,13 +96,36 @@ impl Session {
         let Some(span) = found.filter(|s| self.fits(s, t)) else {
             return Ok(self.spans.insert(place, t, &self.blank));
         };
+        let next = self.spans.next(&span).filter(|n| self.fits(n, t));
+        self.check_sums(&span, next.as_ref())?;
         let mut joined = span;
         (joined.start, joined.last) = (span.start.min(t), span.last.max(t));
         self.spans.stretch(&span, joined.start, joined.last);
-        match self.spans.next(&span).filter(|n| self.fits(n, t)) {
+        match next {
             Some(next) => self.merge(key, &joined, &next, out),
             None => Ok(joined),
         }
+    }
+
+    /// Makes sure that the record that was read can be added to a session, together with the next one if it joins that to it.
+    fn check_sums(&mut self, span: &Span, next: Option<&Span>) -> Result {
+        let (agg, args, group) = (&self.reader.aggregates, &self.reader.args, self.spans.group(span));
+        agg.check(group)?;
+        let Some(next) = next else {
+            return agg.check_add(group, args);
+        };
+        agg.begin_magnitudes(&mut self.magnitudes);
+        agg.add_magnitudes(group, &mut self.magnitudes)?;
+        agg.add_magnitudes(self.spans.group(next), &mut self.magnitudes)?;
+        agg.add_arguments(args, &mut self.magnitudes)
+    }
+
+    /// Makes sure that there is room for one more session, or for what a record can add to one.
+    fn check_room(&self) -> Result {
+        if self.spans.bytes().len() + self.room <= MOST_BYTES {
+            return Ok(());
+        }
+        Err(dead_letter(code::RANGE, "a key has more than 512 KiB of open sessions"))
     }
 
     /// Makes one session of two that follow each other.
@@ -172,13 +206,18 @@ impl Session {
         if self.spans.timer() <= now {
             self.spans.set_timer(NEVER);
         }
-        while let Some(span) = self.spans.first().filter(|s| self.close_at(s.last) <= now) {
+        let mut next = self.spans.first();
+        let mut last = None;
+        while let Some(span) = next.filter(|s| self.close_at(s.last) <= now) {
             self.emit(key, &span, out)?;
-            self.spans.remove(&span);
             if self.reader.aggregates.has_sets() {
                 MEMBERS.clear_prefix(out, key, &span.id.to_be_bytes());
             }
+            next = self.spans.next(&span);
+            last = Some(span);
         }
+        // All at once: a key may have many.
+        last.iter().for_each(|s| self.spans.remove_until(s));
         Ok(())
     }
 
@@ -221,6 +260,7 @@ impl Transform for Session {
         if !known {
             self.head.check(key)?;
         }
+        self.check_room()?;
         let span = self.join(key, t, out)?;
         self.add(key, &span, at, out)?;
         let (now, timer) = (self.now(out), self.spans.timer());

@@ -150,3 +150,39 @@ fn any_batches_give_the_same_sessions() {
         assert!(job.entries("sessions").is_empty() && job.timers().is_empty());
     }
 }
+
+#[test]
+fn many_open_sessions_of_a_key() {
+    for complete in [false, true] {
+        let mut job = job(r#"{"aggregates":{"n":"count"},"gap":"10s","start":"s"}"#);
+        let inputs: Vec<Input> = (0..1_500).map(|i| at("k", 1_000 + i * 20_000, "")).collect();
+        let mut got = run(&mut job, if complete { stock::time::MAX } else { 1 }, &inputs);
+        got.extend(run(&mut job, stock::time::MAX, &[]));
+        let want: Vec<String> = (0..1_500).map(|i| format!(r#"0 k {} {{"s":{},"n":1}}"#, 11_000 + i * 20_000, 1_000 + i * 20_000)).collect();
+        assert_eq!(rows(&got), want);
+        assert!(job.entries("sessions").is_empty() && job.timers().is_empty());
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_set_aside() {
+    let mut job = job(r#"{"aggregates":{"s":{"sum":"/v"},"n":"count"},"gap":"10s","start":"from"}"#);
+    let v = |s: i64, v: &str| at("k", s * 1000, &format!("{{\"v\":{v}}}"));
+    let nines = "9".repeat(38);
+    // The third does not fit the first; the fourth would make one session of two whose sums do not fit together.
+    let out = run(&mut job, 1, &[v(10, &nines), v(25, &nines), v(11, &nines), v(18, "1"), v(11, "-1")]);
+    assert_eq!(rows(&out), vec!["dead 4 with this record a sum could have more than 38 digits"; 2]);
+    let out = run(&mut job, stock::time::MAX, &[]);
+    let want = [
+        format!(r#"0 k 21000 {{"from":10000,"s":{}8,"n":2}}"#, "9".repeat(37)),
+        format!(r#"0 k 35000 {{"from":25000,"s":{nines},"n":1}}"#),
+    ];
+    assert_eq!(rows(&out), want);
+    // More sessions than state can hold for a key.
+    let mut job = self::job(r#"{"aggregates":{"f":{"first":"/v"}},"gap":"10s","start":"from"}"#);
+    let text = format!("\"{}\"", "x".repeat(2000));
+    let inputs: Vec<Input> = (0..300).map(|i| v(100 + i * 20, &text)).collect();
+    let out = run(&mut job, 1, &inputs);
+    assert!(!out.is_empty() && rows(&out).iter().all(|r| r == "dead 4 a key has more than 512 KiB of open sessions"));
+    assert_eq!(run(&mut job, stock::time::MAX, &[]).len() + out.len(), 300);
+}

@@ -103,16 +103,7 @@ impl Top {
             self.key.extend_from_slice(key);
             return;
         }
-        match key.strip_suffix(b"]").filter(|k| k.starts_with(b"[")) {
-            Some(open) => self.key.extend_from_slice(open),
-            None => {
-                self.key.push(b'[');
-                json::string(&mut self.key, String::from_utf8_lossy(key).as_bytes());
-            }
-        }
-        self.key.push(b',');
-        json::int(&mut self.key, place as i64 + 1);
-        self.key.push(b']');
+        stock::group::update_key(key, place as i64 + 1, &mut self.key);
     }
 
     /// Writes the rows of a group from a place on. Updates are addressed, and places that are gone are deleted.
@@ -144,12 +135,18 @@ impl Top {
         self.group = held;
     }
 
-    /// Writes a group that is over, and forgets it.
-    fn end(&mut self, key: &[u8], at: i64, out: &mut Out) {
-        if self.load(key, out) && group::close(&self.group) <= at {
-            self.write(key, 0, 0, out);
-            GROUPS.delete(out, key);
+    /// Writes a group that is over, and forgets it; one that is not gets a timer.
+    fn end(&mut self, key: &[u8], out: &mut Out) {
+        if !self.load(key, out) {
+            return;
         }
+        let close = group::close(&self.group);
+        if close > out.batch().watermark {
+            out.set_event_timer(key, close, b"");
+            return;
+        }
+        self.write(key, 0, 0, out);
+        GROUPS.delete(out, key);
     }
 
     fn load(&mut self, key: &[u8], out: &mut Out) -> bool {
@@ -203,22 +200,22 @@ impl Transform for Top {
             touched.0 = touched.0.min(place);
         } else if out.batch().watermark != 0 && close <= out.batch().watermark {
             self.touched.entry(key.to_vec()).or_default();
-        } else if before == 0 || close > known {
+        } else if before == 0 {
+            // One timer is enough: when it is due the group may get another.
             out.set_event_timer(key, close, b"");
         }
         Ok(())
     }
 
     fn timer(&mut self, timer: Record<'_>, out: &mut Out) -> Result {
-        self.end(timer.state_key(), timer.event_time().unwrap_or(NO_TIME), out);
+        self.end(timer.state_key(), out);
         Ok(())
     }
 
     fn finish(&mut self, out: &mut Out) -> Result {
-        let watermark = out.batch().watermark;
         for (key, (from, before)) in std::mem::take(&mut self.touched) {
             if self.last {
-                self.end(&key, watermark, out);
+                self.end(&key, out);
             } else if self.load(&key, out) {
                 self.write(&key, from, before, out);
             }

@@ -17,6 +17,9 @@ const WINDOWS: Map<i64, Vec<u8>> = Map::of(MANIFEST, "windows");
 /// Members of exact sets by key; the sub-key is start, aggregate and value.
 const MEMBERS: Map<[u8], ()> = Map::of(MANIFEST, "members");
 
+/// Room for a key beside a window's start.
+const MAX_KEY: usize = 4096 - 8;
+
 wasmill::transform!(MANIFEST, Tumbling, Tumbling::new);
 
 /// The transform. Times are milliseconds, but those of the SDK.
@@ -49,6 +52,7 @@ struct Plan {
 enum Window {
     Late,
     None,
+    Long,
     Open(i64, Ticket),
 }
 
@@ -92,6 +96,7 @@ impl Tumbling {
             plan: Plan::default(),
         };
         c.finish()?;
+        t.head.check_names(&t.reader.aggregates)?;
         if t.processing && t.allowed > 0 {
             return Err(refuse("allowedLateness is for event time: in processing time nothing is late"));
         }
@@ -169,8 +174,9 @@ impl Tumbling {
         let at = (end - 1).min(time::MAX) * 1000;
         let draft = out.blank().event_time(at);
         if to == UPDATES {
-            let key = group::window_key(key, start);
-            draft.key(&key).value(Some(&self.row), to);
+            let mut address = Vec::new();
+            group::update_key(key, start, &mut address);
+            draft.key(&address).value(Some(&self.row), to);
         } else {
             draft.key(key).value(Some(&self.row), to);
         }
@@ -217,6 +223,9 @@ impl Transform for Tumbling {
         if !self.processing && passed(late, self.close_at(start)) {
             return self.plan.push(Window::Late);
         }
+        if r.state_key().len() > MAX_KEY {
+            return self.plan.push(Window::Long);
+        }
         let ticket = WINDOWS.want(want, r.state_key(), &start);
         self.plan.push(Window::Open(start, ticket));
         if self.reader.aggregates.has_sets() && self.reader.read(r).is_ok() {
@@ -234,6 +243,7 @@ impl Transform for Tumbling {
         self.plan.at += 1;
         let (start, ticket) = match *window {
             Window::None => return Err(dead_letter(code::NO_TIME, "the record has no event time")),
+            Window::Long => return group::check_key(r.state_key(), MAX_KEY),
             Window::Late => {
                 out.pass(&r, LATE);
                 return Ok(());
@@ -247,7 +257,9 @@ impl Transform for Tumbling {
         let (new, len) = match e.get() {
             None => (true, self.blank.len()),
             Some(bytes) => {
-                self.reader.aggregates.check(bytes.get(stamp..).unwrap_or(b""))?;
+                let group = bytes.get(stamp..).unwrap_or(b"");
+                self.reader.aggregates.check(group)?;
+                self.reader.aggregates.check_add(group, &self.reader.args)?;
                 (false, bytes.len())
             }
         };

@@ -187,7 +187,7 @@ fn what_is_set_aside() {
         "dead 0 /s is not a number of at most 38 digits: 1e60",
         "dead 0 /x is not a number or a string: {}",
         "dead 4 /d has more than 2048 bytes",
-        "poison 4 a sum has more than 38 digits",
+        "dead 4 with this record a sum could have more than 38 digits",
     ];
     assert_eq!(rows(&run(&mut job, 0, &inputs)), want);
 }
@@ -204,6 +204,26 @@ fn other_aggregates_do_not_read_the_state() {
     // What does not change what is stored is no hindrance.
     old.configure(&S2.replace("customer", "who"));
     assert_eq!(rows(&run(&mut old, 10_000, &[])), [r#"0 a 9999 {"who":"a","window_start":0,"count":1,"sum":1}"#]);
+}
+
+#[test]
+fn keys_that_are_too_long_beside_a_start() {
+    let mut job = job(r#"{"aggregates":{"n":"count"},"size":"10s"}"#);
+    let out = run(&mut job, 1, &[at(&"k".repeat(4088), 1_000, ""), at(&"k".repeat(4089), 1_000, "")]);
+    assert_eq!(rows(&out), ["dead 3 the key has more than 4088 bytes"]);
+    assert_eq!(run(&mut job, 20_000, &[]).len(), 1);
+}
+
+#[test]
+fn fields_of_one_name_are_refused() {
+    for config in [
+        r#"{"aggregates":{"s":"count"},"size":"1s","start":"s"}"#,
+        r#"{"aggregates":{"s":"count"},"size":"1s","key":["a","s"]}"#,
+        r#"{"aggregates":{"n":"count"},"size":"1s","start":"s","end":"s"}"#,
+    ] {
+        let Err(why) = Tumbling::new(wasmill::Value::parse(config.as_bytes())) else { panic!("{config} is taken") };
+        assert_eq!(why.reason(), "config: \"s\" is the name of two fields: those of key, start, end and aggregates have to differ");
+    }
 }
 
 #[test]
