@@ -31,7 +31,7 @@ const COUNT: &str = r#"{"aggregates":{"n":"count"},"end":"end","size":"10s","sli
 fn windows_overlap() {
     let mut job = job(COUNT);
     assert!(run(&mut job, 1, &[at("k", 9_000, ""), at("k", 12_000, ""), at("j", 9_999, "")]).is_empty());
-    assert_eq!((job.calls(), job.entries("slices").len(), job.timers().len()), ((1, 1), 3, 7));
+    assert_eq!((job.calls(), job.entries("slices").len(), job.timers().len()), ((1, 1), 3, 2));
     let want = [r#"0 j 9999 {"start":0,"end":10000,"n":1}"#, r#"0 k 9999 {"start":0,"end":10000,"n":1}"#];
     assert_eq!(rows(&run(&mut job, 13_000, &[])), want);
     let want = [r#"0 j 13999 {"start":4000,"end":14000,"n":1}"#, r#"0 k 13999 {"start":4000,"end":14000,"n":2}"#];
@@ -98,8 +98,8 @@ fn processing_time() {
         let out = job.run(ms * 1000, watermark * 1000, &inputs).expect("a batch");
         (rows(&out), job.timers().len())
     };
-    assert_eq!(batch(5_000, 0, 2), (vec![], 4));
-    assert_eq!(batch(6_000, 0, 1), (vec![r#"0 k 5999 {"s":2000,"n":2}"#.into()], 4));
+    assert_eq!(batch(5_000, 0, 2), (vec![], 2));
+    assert_eq!(batch(6_000, 0, 1), (vec![r#"0 k 5999 {"s":2000,"n":2}"#.into()], 2));
     assert_eq!(batch(7_000, stock::time::MAX, 0).0, [r#"0 k 7999 {"s":4000,"n":3}"#, r#"0 k 9999 {"s":6000,"n":1}"#]);
     assert_eq!(batch(100_000, stock::time::MAX, 0), (vec![], 0));
 }
@@ -147,12 +147,14 @@ fn any_batches_give_the_same_windows() {
             // The watermark goes on while timers that are due wait for the next batch.
             job.timer_limit(1 + next(3) as usize);
         }
+        // Far behind, keys have more panes than those that are known to be there or not.
+        let (spread, lag) = [(12_000, 5_000), (12_000, 5_000), (400_000, 390_000)][round % 3];
         let (mut now, mut watermark) = (20_000i64, 0i64);
         for _ in 0..12 {
             let mut inputs = Vec::new();
             for _ in 0..next(30) {
-                now += next(1200) as i64;
-                let (ms, key, n) = ((now - next(12_000) as i64).max(1), next(4), next(10) as i64);
+                now += next(if lag > 5_000 { 8_000 } else { 1_200 }) as i64;
+                let (ms, key, n) = ((now - next(spread) as i64).max(1), next(4), next(10) as i64);
                 inputs.push(at(&format!("k{key}"), ms, &format!(r#"{{"n":{n}}}"#)));
                 let mut start = offset + (ms - offset).div_euclid(slide) * slide;
                 while start + size > ms {
@@ -163,7 +165,7 @@ fn any_batches_give_the_same_windows() {
                     start -= slide;
                 }
             }
-            watermark = watermark.max(now - 5000);
+            watermark = watermark.max(now - lag);
             got.extend(run(&mut job, watermark, &inputs));
         }
         while !job.timers().is_empty() {
@@ -236,6 +238,50 @@ fn many_panes_of_a_key_in_one_batch() {
         assert_eq!(rows(&got), want, "{size} {complete}");
         assert!(job.entries("slices").is_empty() && job.entries("heads").is_empty());
     }
+}
+
+#[test]
+fn a_key_has_one_timer_that_looks_past_gaps() {
+    let mut job = job(COUNT);
+    let (near, far) = (at("k", 1_000, ""), at("k", 4_000_000, ""));
+    run(&mut job, 500, &[near, far]);
+    assert_eq!(job.timers().len(), 1);
+    assert_eq!(run(&mut job, 14_000, &[]).len(), 3);
+    // From the last window of one pane to the first of the next.
+    let close = |job: &Keyed<Sliding>| job.timers().iter().map(|t| t.at / 1_000_000).collect::<Vec<i64>>();
+    assert_eq!(close(&job), [4_002]);
+    // What comes before it moves the timer; the one that was set is there, too, until its time.
+    run(&mut job, 14_000, &[at("k", 2_000_000, "")]);
+    assert_eq!(close(&job), [2_002, 4_002]);
+    assert_eq!(run(&mut job, 2_006_000, &[]).len(), 2);
+    assert_eq!(close(&job), [2_010, 4_002]);
+    assert_eq!((run(&mut job, 4_003_000, &[]).len(), job.timers().len()), (2, 1));
+    assert_eq!(run(&mut job, stock::time::MAX, &[]).len(), 2);
+    assert!(job.entries("slices").is_empty() && job.entries("heads").is_empty() && job.timers().is_empty());
+}
+
+#[test]
+fn panes_that_were_there_are_read_with_the_timer() {
+    let mut job = job(COUNT);
+    run(&mut job, 1_000, &[at("a", 9_000, ""), at("b", 2_000, ""), at("b", 7_000, ""), at("c", 4_000, "")]);
+    for (watermark, rows) in [(6_000, 2), (10_000, 3)] {
+        assert_eq!(run(&mut job, watermark, &[]).len(), rows);
+        assert_eq!(job.calls(), (1, 1), "{watermark}");
+    }
+    // One of its panes came after its timer was set.
+    run(&mut job, 11_000, &[at("b", 10_500, "")]);
+    assert_eq!(run(&mut job, 14_000, &[]).len(), 3);
+}
+
+#[test]
+fn more_keys_than_wait_for_the_end_of_a_batch() {
+    let mut job = job(r#"{"aggregates":{"n":"count"},"size":"2s","slide":"2s"}"#);
+    job.host().max_frame = 32 << 20;
+    let inputs: Vec<Input> = (0..5_000).map(|i| at(&format!("{i:04000}"), 2_000, "")).collect();
+    let first = run(&mut job, 4_000, &inputs).len();
+    assert!((4_000..5_000).contains(&first), "{first}");
+    assert_eq!((first + run(&mut job, 4_000, &[]).len(), job.timers().len()), (5_000, 0));
+    assert!(job.entries("slices").is_empty() && job.entries("heads").is_empty());
 }
 
 #[test]
