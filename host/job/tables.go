@@ -1,8 +1,10 @@
 package job
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 
 	"github.com/wasmill/wasmill/host/rows"
@@ -212,11 +214,43 @@ func (c *checker) tableSinks(j *Job, items []*value) {
 			}
 		}
 	}
+	c.sqliteFiles(j, items)
 	for i := range j.Sinks {
 		name := items[i].at("name")
 		if _, taken := first[name.text]; taken && name.good() && j.Sinks[i].SQL == nil {
 			c.wrongAt(name.path, CodeDuplicate, fmt.Sprintf("%q is also the connection that a sink writes to, and both names stand for what is published", name.text), "")
 		}
+	}
+}
+
+// sqliteFiles refuses two connections to one file: each would wait for the other's lock. It goes by the text of the paths.
+func (c *checker) sqliteFiles(j *Job, items []*value) {
+	owner := map[string]string{} // connection by file
+	for i := range j.Sinks {
+		q := j.Sinks[i].SQL
+		if q == nil || q.Kind != "sqlite" {
+			continue
+		}
+		at := slices.IndexFunc(j.Connections, func(n Connection) bool { return n.Kind == "sqlite" && n.Name == q.Connection })
+		if at < 0 {
+			continue
+		}
+		var given struct {
+			Path string `json:"path"`
+		}
+		if json.Unmarshal(j.Connections[at].Settings, &given) != nil || given.Path == "" {
+			continue // said where the connection is
+		}
+		file := filepath.Clean(given.Path)
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(j.Dir, file)
+		}
+		if other, taken := owner[file]; taken && other != q.Connection {
+			c.wrongAt(items[i].at("sqlite").at("connection").path, CodeConflict, fmt.Sprintf("the connections %s and %s lead to the same file (%s), and each would wait for the other's lock: "+
+				"let the sinks share one connection, then they also share a transaction", other, q.Connection, c.show(file)), "")
+			continue
+		}
+		owner[file] = q.Connection
 	}
 }
 
