@@ -10,6 +10,9 @@ import (
 	"github.com/wasmill/wasmill/host/sink/sql"
 )
 
+// loose makes a collation by which "a" and "A" are equal.
+const loose = "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false); "
+
 // TestTablesThatDoNotFit: a table and a sink that do not go together are found out when the target is opened.
 func TestTablesThatDoNotFit(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -33,6 +36,10 @@ func TestTablesThatDoNotFit(t *testing.T) {
 		"deferrable key":     {"postgres", "CREATE TABLE x (a integer PRIMARY KEY DEFERRABLE)", sql.Sink{Key: []string{"a"}}, "a: int32", sql.CodeKey, nil},
 		"key of any case":    {"sqlite", "CREATE TABLE x (a text COLLATE NOCASE PRIMARY KEY)", sql.Sink{Key: []string{"a"}}, "a: string", sql.CodeKey, nil},
 		"padded key":         {"postgres", "CREATE TABLE x (a char(3) PRIMARY KEY)", sql.Sink{Key: []string{"a"}}, "a: string", sql.CodeType, []string{"equal"}},
+		"json as key":        {"postgres", "CREATE TABLE x (a jsonb PRIMARY KEY)", sql.Sink{Key: []string{"a"}}, "a: string", sql.CodeType, []string{"equal"}},
+		"loose key":          {"postgres", loose + "CREATE TABLE x (a text COLLATE loose PRIMARY KEY)", sql.Sink{Key: []string{"a"}}, "a: string", sql.CodeType, []string{"equal"}},
+		"loose index":        {"postgres", loose + "CREATE TABLE x (a text); CREATE UNIQUE INDEX u ON x (a COLLATE loose)", sql.Sink{Key: []string{"a"}}, "a: string", sql.CodeType, []string{"equal"}},
+		"loose domain":       {"postgres", loose + "CREATE DOMAIN d AS text COLLATE loose; CREATE TABLE x (a d PRIMARY KEY)", sql.Sink{Key: []string{"a"}}, "a: string", sql.CodeType, []string{"equal"}},
 		"small integer":      {"postgres", "CREATE TABLE x (a integer)", sql.Sink{}, "a: int64", sql.CodeType, []string{`"a"`, "integer", "int64"}},
 		"fewer digits":       {"postgres", "CREATE TABLE x (a numeric(9,2))", sql.Sink{}, "a: decimal(9,3)", sql.CodeType, []string{"fewer digits"}},
 		"rounded time":       {"postgres", "CREATE TABLE x (a timestamptz(3))", sql.Sink{}, "a: timestamp", sql.CodeType, []string{"rounds"}},

@@ -54,7 +54,7 @@ func (c *Conn) Bind(ctx context.Context, s *sql.Sink, t *sql.Table) (sql.Binding
 		if err != nil {
 			return nil, err
 		}
-		if own := ownOf(t, k); own.typ == "bpchar" || own.typ == "citext" || own.typ == "json" {
+		if ownOf(t, k).looseKey() {
 			return nil, sql.TypeMismatch(&t.Columns[t.Index(k)], s.Schema.Column(f.at).Type, "texts that differ may be equal there, so it is no key")
 		}
 		if f.form == asUUID {
@@ -65,6 +65,11 @@ func (c *Conn) Bind(ctx context.Context, s *sql.Sink, t *sql.Table) (sql.Binding
 	}
 	b.remove = deleteText(t, b.keys)
 	return b, nil
+}
+
+// looseKey reports whether values that differ may be equal there.
+func (c *column) looseKey() bool {
+	return c.loose || slices.Contains([]string{"bpchar", "citext", "json", "jsonb"}, c.typ)
 }
 
 func ownOf(t *sql.Table, name string) *column {

@@ -28,6 +28,7 @@ type column struct {
 	typ    string // its short name: int4, numeric
 	kind   string // b base, e enum, ..
 	mod    int    // type modifier, or -1
+	loose  bool   // texts that differ may be equal, by its collation or by that of a unique index
 	labels []string
 }
 
@@ -36,7 +37,7 @@ const tableQuery = `SELECT c.oid, c.relkind::text, c.relrowsecurity::text,
 FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)`
 
 // markQuery tells one form of a table from another.
-const markQuery = `SELECT string_agg(concat_ws(' ', attname, atttypid, atttypmod, attnotnull, atthasdef, attidentity, attgenerated), ',' ORDER BY attnum)
+const markQuery = `SELECT string_agg(concat_ws(' ', attname, atttypid, atttypmod, attcollation, attnotnull, atthasdef, attidentity, attgenerated), ',' ORDER BY attnum)
 FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0 AND NOT attisdropped`
 
 // markOf returns the mark of a table, which is empty when there is none.
@@ -56,7 +57,10 @@ const columnsQuery = `WITH RECURSIVE base(root, oid, typmod, needed) AS (
 )
 SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), (a.attnotnull OR b.needed)::text, (a.atthasdef OR a.attidentity <> '')::text,
 	(a.attgenerated <> '' OR a.attidentity = 'a')::text, t.oid, pg_catalog.format_type(t.oid, NULL), t.typname, t.typtype::text,
-	CASE WHEN a.atttypmod = -1 THEN b.typmod ELSE a.atttypmod END
+	CASE WHEN a.atttypmod = -1 THEN b.typmod ELSE a.atttypmod END,
+	EXISTS (SELECT FROM pg_catalog.pg_collation k WHERE NOT k.collisdeterministic AND (k.oid = a.attcollation OR k.oid IN (
+		SELECT i.indcollation[n] FROM pg_catalog.pg_index i, generate_series(0, i.indnkeyatts - 1) n
+		WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indkey[n] = a.attnum)))::text
 FROM pg_catalog.pg_attribute a JOIN base b ON b.root = a.atttypid JOIN pg_catalog.pg_type t ON t.oid = b.oid AND t.typtype <> 'd'
 WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 
@@ -115,7 +119,7 @@ func (c *Conn) columns(ctx context.Context, t *sql.Table, oid string) error {
 		if err := errors.Join(err1, err2); err != nil {
 			return fmt.Errorf("describe column %s: %w", g[0], err)
 		}
-		own := &column{oid: uint32(typ), name: g[6], typ: g[7], kind: g[8], mod: mod}
+		own := &column{oid: uint32(typ), name: g[6], typ: g[7], kind: g[8], mod: mod, loose: g[10] == "true"}
 		if own.kind == "e" {
 			labels, err := c.Query(ctx, "SELECT enumlabel FROM pg_catalog.pg_enum WHERE enumtypid = $1::oid ORDER BY enumsortorder", g[5])
 			if err != nil {
