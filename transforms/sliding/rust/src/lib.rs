@@ -10,15 +10,15 @@ mod window;
 
 use grid::{Grid, common};
 use head::Head as Keyed;
+use std::collections::BTreeSet;
 use stock::agg::code;
 use stock::config::{Config, refuse};
 use stock::decimal::Dec;
 use stock::group::{self, Head, Reader, passed};
 use stock::time;
-use std::collections::BTreeSet;
 use wasmill::state::{Map, Value as Single, Want};
-use window::Found;
 use wasmill::{Batch, Out, Port, Record, Result, Transform, Value, dead_letter};
+use window::Found;
 
 /// What goes in and out.
 pub const MANIFEST: &str = include_str!("../manifest.json");
@@ -147,8 +147,8 @@ impl Sliding {
         if self.processing || late == 0 { NEVER } else { late.div_euclid(1000) }
     }
 
-    /// Makes sure that a pane is of these aggregates, and that all windows can be put together with the record at hand in them. True when its sums are large, so that
-    /// records beside it have to be looked at, too.
+    /// Makes sure that a pane is of these aggregates, and that all windows can be put together with the record at hand in them.
+    /// True when its sums are large, so that records beside it have to be looked at, too.
     fn check_sums(&mut self, key: &[u8], head: &Keyed, start: i64, from: i64, out: &mut Out) -> Result<bool> {
         let (agg, args) = (&self.reader.aggregates, &self.reader.args);
         let entry = SLICES.entry(out, key, &start);

@@ -1,8 +1,9 @@
 //! Panes as bytes.
 //!
 //! A pane is an entry: its parts. A part has the aggregates of those records that count from one window on: the start of that
-//! window (i64), the length of the aggregates (u32), and these; all little-endian. As a rule there is one part, from the first window that holds the pane on. Records that came when some of the
-//! windows were complete already are parts of their own, so that it does not matter whether those were written by then.
+//! window (i64), the length of the aggregates (u32), and these; all little-endian. As a rule there is one part, from the first
+//! window that holds the pane on. Records that came when some of the windows were complete already are parts of their own, so
+//! that it does not matter whether those were written by then.
 
 use stock::agg::code;
 use wasmill::state::{Entry, Sub};

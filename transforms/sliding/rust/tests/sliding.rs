@@ -138,8 +138,9 @@ fn any_batches_give_the_same_windows() {
     };
     for round in 0..60 {
         let (size, slide, offset) = [(10, 4, 0), (9, 3, 1), (10, 10, 7), (7, 2, 0), (12, 5, 3)][round % 5];
-        let config =
-            format!(r#"{{"aggregates":{{"d":{{"distinct":"/n"}},"n":{{"sum":"/n"}}}},"key":"k","offset":"{offset}s","size":"{size}s","slide":"{slide}s","start":"s"}}"#);
+        let config = format!(
+            r#"{{"aggregates":{{"d":{{"distinct":"/n"}},"n":{{"sum":"/n"}}}},"key":"k","offset":"{offset}s","size":"{size}s","slide":"{slide}s","start":"s"}}"#
+        );
         let (size, slide, offset) = (size * 1000, slide * 1000, offset * 1000);
         let (mut job, mut got, mut all) = (job(&config), Vec::new(), std::collections::BTreeMap::<(i64, u64), Vec<i64>>::new());
         job.host().chunk = 1 + next(7) as usize;
@@ -232,9 +233,8 @@ fn many_panes_of_a_key_in_one_batch() {
             got.extend(run(&mut job, stock::time::MAX, &[]));
         }
         let n = |s: i64| (s.max(1_000)..s + size).filter(|t| *t < 1_000 + panes).count();
-        let want: Vec<String> = (1_001 - size..1_000 + panes)
-            .map(|s| format!(r#"0 k {} {{"s":{},"n":{}}}"#, (s + size) * 1000 - 1, s * 1000, n(s)))
-            .collect();
+        let want: Vec<String> =
+            (1_001 - size..1_000 + panes).map(|s| format!(r#"0 k {} {{"s":{},"n":{}}}"#, (s + size) * 1000 - 1, s * 1000, n(s))).collect();
         assert_eq!(rows(&got), want, "{size} {complete}");
         assert!(job.entries("slices").is_empty() && job.entries("heads").is_empty());
     }
@@ -290,7 +290,8 @@ fn large_sums_beside_small_ones() {
     let v = |s: i64, v: &str| at("k", s * 1000, &format!("{{\"v\":{v}}}"));
     let nines = "9".repeat(38);
     // The second of these does not fit beside the first, nor does 10^37 beside both that do.
-    let out = run(&mut job, 1, &[v(20, &nines), v(22, &nines), v(18, "1"), v(21, "70000000000000000000000000000000000000"), v(29, "1e37"), v(30, "1e38")]);
+    let out =
+        run(&mut job, 1, &[v(20, &nines), v(22, &nines), v(18, "1"), v(21, "70000000000000000000000000000000000000"), v(29, "1e37"), v(30, "1e38")]);
     assert_eq!(rows(&out), vec!["dead 4 with this record a sum could have more than 38 digits"; 2]);
     let out = run(&mut job, 1, &[v(24, "1e-19"), v(40, "1e-19"), v(40, &nines)]);
     assert_eq!(rows(&out), vec!["dead 4 with this record a sum could have more than 38 digits"; 2]);
