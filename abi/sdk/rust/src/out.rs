@@ -251,9 +251,9 @@ impl<'o> Draft<'o> {
 
     /// Sets the key.
     pub fn key(mut self, key: &[u8]) -> Self {
-        self.out.own_key = true;
         let at = self.len();
         self.put(key);
+        self.out.own_key = true; // not before: where the arena grows, the key that the record has is not in it
         (self.rec().key, self.rec().key_len) = (self.address(at), key.len() as i32);
         self
     }
