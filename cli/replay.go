@@ -31,7 +31,7 @@ func replayCommand(e *Env) *ucli.Command {
 			&ucli.BoolFlag{Name: "diff", Usage: "with --module: show the records that differ, sink by sink"},
 			&ucli.IntFlag{Name: "limit", Value: 20, Usage: "with --diff: records shown for each sink"},
 		),
-		Action: func(c *ucli.Context) error { return e.replay(c) },
+		Action: e.tidy(e.replay),
 	}
 }
 

@@ -86,7 +86,7 @@ func (e *Env) pipelineEnv(c *ucli.Context, eng sandbox.Engine, log *slog.Logger)
 	return pipeline.Env{
 		Files: e.Files, Sandbox: eng, Clock: systemClock{e.Now}, Stdout: e.Stdout, Log: log, Workers: c.Int("workers"),
 		Holder: fmt.Sprintf("pid %d on %s since %s", os.Getpid(), host, e.Now().UTC().Format(time.RFC3339)),
-		NewID:  uuid.NewString, Unique: unique, Version: buildVersions().Version, Stock: stockBinary, Scratch: scratch,
+		NewID:  uuid.NewString, Unique: unique, Version: buildVersions().Version, Stock: stockBinary, Scratch: e.scratch,
 	}
 }
 
@@ -95,14 +95,6 @@ func unique() string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails: see crypto/rand
 	return hex.EncodeToString(b[:])
-}
-
-// scratch makes a folder among the machine's temporary files.
-func scratch() (dir string, done func() error, err error) {
-	if dir, err = os.MkdirTemp("", "wasmill-state-"); err != nil {
-		return "", nil, err
-	}
-	return dir, func() error { return os.RemoveAll(dir) }, nil
 }
 
 // systemClock is the machine's clock.

@@ -32,14 +32,14 @@ func stateCommand(e *Env) *ucli.Command {
 				Name: "ls", Usage: "list the transforms that keep state, their tables, and how much is in them", ArgsUsage: checkpointPlace,
 				Description: where + "\nReads everything to count it.",
 				Flags:       []ucli.Flag{batchFlag(), outputFlag()},
-				Action:      func(c *ucli.Context) error { return e.stateList(c) },
+				Action:      e.tidy(e.stateList),
 			},
 			{
 				Name: "get", Usage: "show what is kept under a key", ArgsUsage: "JOB.yaml|DIR TRANSFORM[.TABLE] KEY [SUB-PREFIX]",
 				Description: where + "\nKEY is the key as keyBy makes it: of one JSON pointer the text that stands there, of several a JSON array such as " +
 					"'[\"AA\",\"JFK\"]'. Without a table it shows all of them, and the key's timers. Exits with 1 when nothing is kept under the key.",
 				Flags:  []ucli.Flag{batchFlag(), &ucli.BoolFlag{Name: "base64", Usage: "KEY and SUB-PREFIX are base64"}, outputFlag()},
-				Action: func(c *ucli.Context) error { return e.stateGet(c) },
+				Action: e.tidy(e.stateGet),
 			},
 			{
 				Name: "export", Usage: "write everything that is kept, one JSON object a line", ArgsUsage: checkpointPlace,
@@ -50,7 +50,7 @@ func stateCommand(e *Env) *ucli.Command {
 					&ucli.StringFlag{Name: "transform", Usage: "only what the transform `NAME` keeps"},
 					&ucli.StringFlag{Name: "table", Usage: "only the table `NAME` of that transform"},
 				},
-				Action: func(c *ucli.Context) error { return e.stateExport(c) },
+				Action: e.tidy(e.stateExport),
 			},
 		},
 		Action: func(c *ucli.Context) error {

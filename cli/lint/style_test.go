@@ -149,7 +149,7 @@ var banned = map[string][]string{
 	"os.ReadFile":   {"cli"},
 	"os.Rename":     {"checkpoint/durable"},
 	"os.Remove":     {"checkpoint/durable"},
-	"os.RemoveAll":  {"cli/demo", "cli/run.go"}, // their own temporary folders
+	"os.RemoveAll":  {"cli/demo", "cli/scratch.go"}, // their own temporary folders
 	"os.Mkdir":      {"host/sandbox"},           // the private folder of compiled code
 	"os.MkdirAll":   {"checkpoint/durable", "host/sandbox", "cli"},
 	"os.Link":       {"checkpoint/durable"},
