@@ -83,7 +83,7 @@ func (a *attempt) route(r *abi.Record) error {
 			continue
 		}
 		lt := x.keyless()
-		lt.origin = a.originOf(r.Index)
+		lt.origin = origin{edge: x.edge, offset: x.count - 1, partition: int32(a.l.index)} // as the stage would have read it
 		if err := a.letter(lt, r); err != nil {
 			return err
 		}
@@ -159,10 +159,11 @@ func (a *attempt) origin(entry int, split string, r *abi.Record) origin {
 	return origin{edge: a.s.node.Inputs[entry], split: split, offset: r.Offset, partition: r.Partition}
 }
 
-// originOf says where the input with that number was read, as far as it is still at hand.
+// originOf says where the input with that number was read, as far as it is still at hand. What a timer has put out comes of
+// no input.
 func (a *attempt) originOf(index uint32) origin {
 	in, split := a.s.chunk.find(index)
-	if in == nil {
+	if in == nil || in.Kind != abi.KindRecord {
 		return origin{edge: Edge{Source: -1, Stage: a.s.index}, offset: -1, partition: -1}
 	}
 	return a.origin(int(in.Input), split, in)

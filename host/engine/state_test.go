@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,7 +63,7 @@ func (w *world) keyedGraph(p *sim.Process, target func(string) sink.Target) *eng
 	}
 	if w.behind {
 		g.Stages = append(g.Stages, engine.StageNode{
-			Name: "behind", Module: "k", Inputs: []engine.Edge{keyed(engine.FromPort(1, 1))},
+			Name: "behind", Module: "k", Inputs: []engine.Edge{w.behindKeyed(engine.FromPort(1, 1))},
 			Program: &sim.Program{Proc: p, Outputs: []string{"marks"}, NewGuest: sim.Marks},
 		})
 		g.Sinks = append(g.Sinks, engine.SinkNode{Name: "marks", Target: main, Inputs: []engine.Edge{engine.FromPort(2, 0)}})
@@ -74,6 +75,14 @@ func (w *world) keyedGraph(p *sim.Process, target func(string) sink.Target) *eng
 func (w *world) keyedBy(e engine.Edge) engine.Edge {
 	if e = keyed(e); w.keyBy != nil {
 		e.KeyBy = w.keyBy
+	}
+	return e
+}
+
+// behindKeyed gives the edge into the stage behind its key.
+func (w *world) behindKeyed(e engine.Edge) engine.Edge {
+	if e = keyed(e); w.behindBy != nil {
+		e.KeyBy = w.behindBy
 	}
 	return e
 }
@@ -242,6 +251,38 @@ func TestRecordsWithoutAKeyAreSetAside(t *testing.T) {
 		if !strings.Contains(l, `"word":"no_key"`) || !strings.Contains(l, `"code":-6`) || !strings.Contains(l, `"stage":"tally"`) {
 			t.Errorf("letter %s", l)
 		}
+	}
+}
+
+// TestLettersWithoutAKeyNameWhoPutThemOut: a record that another transform has put out, for a record or for a timer, is said
+// to come from there.
+func TestLettersWithoutAKeyNameWhoPutThemOut(t *testing.T) {
+	w := keyedWorld(t)
+	w.behind, w.lanes = true, 1
+	w.behindBy = &engine.KeyBy{Header: "nope"}
+	w.in.Append(numbered("v", 47)...)
+	w.mustRun()
+	places := map[string]int64{}
+	for _, l := range w.stores["dead"].Values("dead") {
+		var lt struct {
+			Batch  int64
+			Stage  string
+			Source string
+			Split  string
+			Offset int64
+			Word   string
+		}
+		if err := json.Unmarshal([]byte(l), &lt); err != nil {
+			t.Fatal(err)
+		}
+		place := fmt.Sprint(lt.Batch)
+		if lt.Stage != "behind" || lt.Source != "tally" || lt.Split != "" || lt.Word != "no_key" || lt.Offset != places[place] {
+			t.Errorf("letter %s, want offset %d", l, places[place])
+		}
+		places[place]++
+	}
+	if len(places) == 0 {
+		t.Error("no letters")
 	}
 }
 

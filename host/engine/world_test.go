@@ -70,7 +70,8 @@ type world struct {
 	tally     func(sandbox.Lane) sim.Guest
 	direct    bool // "tally" reads the source alone
 	keyBy     *engine.KeyBy
-	behind    bool // a keyed transform reads the windows of "tally" and puts out its watermarks
+	behindBy  *engine.KeyBy // of the stage behind
+	behind    bool          // a keyed transform reads the windows of "tally" and puts out its watermarks
 }
 
 func newWorld(t *testing.T) *world {
