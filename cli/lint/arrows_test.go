@@ -22,8 +22,11 @@ var arrows = map[string][]string{
 	"host/kafkaconn":     {"host/clienttls", "host/fault"},
 	"host/clienttls":     {},
 	"host/delta":         {"checkpoint/durable", "host/fault", "host/rows"},
-	"host/source":        {"abi", "checkpoint", "checkpoint/durable", "host/delta", "host/fault", "host/kafkaconn", "host/rows"},
-	"host/sink":          {"abi", "checkpoint", "checkpoint/durable", "host/delta", "host/fault", "host/kafkaconn", "host/rows"},
+	"host/source":        {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/kafkaconn", "host/rows"},
+	"host/source/delta":  {"abi", "checkpoint", "checkpoint/durable", "host/delta", "host/fault", "host/rows", "host/source"},
+	"host/sink":          {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/kafkaconn", "host/rows"},
+	"host/sink/delta":    {"abi", "checkpoint", "checkpoint/durable", "host/delta", "host/fault", "host/rows", "host/sink"},
+	"host/sink/sql":      {"abi", "checkpoint", "host/fault", "host/rows", "host/sink"},
 	"host/sandbox":       {"abi", "host/fault"},
 	"host/sandbox/apart": {"abi", "checkpoint/durable", "host/fault", "host/sandbox"},
 	"host/engine":        {"abi", "checkpoint", "checkpoint/durable", "host/fault", "host/sandbox", "host/sink", "host/source", "statestore"},
@@ -34,7 +37,7 @@ var arrows = map[string][]string{
 
 // drivers never import each other, and the engine knows none of them.
 var drivers = []string{
-	"host/source/delta", "host/source/files", "host/source/generator", "host/source/kafka", "host/sink/delta", "host/sink/files", "host/sink/kafka", "host/sink/stdout",
+	"host/source/delta", "host/source/files", "host/source/generator", "host/source/kafka", "host/sink/delta", "host/sink/files", "host/sink/kafka", "host/sink/sql", "host/sink/stdout",
 }
 
 // testOnly packages serve tests and are not linked into the program.
