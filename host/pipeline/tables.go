@@ -91,7 +91,7 @@ func (p *Program) tableColumns(ctx context.Context, s *job.Sink) ([]rows.Column,
 	if err != nil {
 		return nil, err
 	}
-	return sqlsink.Columns(ctx, db, s.SQL.Connection, s.SQL.Table)
+	return sqlsink.Columns(ctx, db, s.SQL.Connection, s.SQL.Table, s.SQL.Key)
 }
 
 // lockTables writes down which schemas sinks have taken over from their tables.

@@ -127,21 +127,23 @@ func TestStatementCasts(t *testing.T) {
 
 // TestColumns: a table's own columns as a schema.
 func TestColumns(t *testing.T) {
-	for kind, c := range map[string]struct{ ddl, want string }{
+	for kind, c := range map[string]struct{ ddl, want, keyed string }{
 		"postgres": {
 			`CREATE TABLE x (id serial, a smallint NOT NULL, b integer, c bigint, d real, e double precision, f numeric(9,2), g text, h varchar(3), i bytea,
 	j boolean, k date, l timestamptz, m timestamp, n uuid, o text DEFAULT 'x', p integer GENERATED ALWAYS AS (b + 1) STORED)`,
 			"a int16 not null, b int32, c int64, d float, e double, f decimal(9,2), g string, h string, i binary, j boolean, k date, l timestamp, m timestamp, n string",
+			"CREATE TABLE z (id serial PRIMARY KEY, n integer DEFAULT 5, v text)",
 		},
 		"sqlite": {
 			`CREATE TABLE x (id INTEGER PRIMARY KEY, a BIGINT NOT NULL, b VARCHAR(9), c REAL, d BLOB, e BOOLEAN, f DATE, g DATETIME, h DECIMAL(9,2), i TEXT DEFAULT 'x')`,
 			"a int64 not null, b string, c double, d binary, e boolean, f date, g timestamp, h decimal(9,2)",
+			"CREATE TABLE z (id INTEGER PRIMARY KEY, n INTEGER DEFAULT 5, v TEXT)",
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, kind)
 			w.run(t, c.ddl)
-			columns, err := sql.Columns(t.Context(), w.db, "db", "x")
+			columns, err := sql.Columns(t.Context(), w.db, "db", "x", nil)
 			must(t, err)
 			var got []string
 			for _, c := range columns {
@@ -154,10 +156,21 @@ func TestColumns(t *testing.T) {
 			must(t, err)
 			_, err = w.target(t, sql.Sink{Table: "x", Schema: s}).Open(t.Context(), owner())
 			must(t, err)
-			_, err = sql.Columns(t.Context(), w.db, "db", "nope")
+			w.run(t, c.keyed)
+			columns, err = sql.Columns(t.Context(), w.db, "db", "z", []string{"id"})
+			must(t, err)
+			if s, err = rows.NewSchema(columns); err != nil || s.Len() != 2 || s.Index("id") != 0 || s.Index("v") != 1 {
+				t.Fatalf("the key's column is filled by the database, and left out: %v, %v", columns, err)
+			}
+			upsert := w.open(t, sql.Sink{Table: "z", Schema: s, Key: []string{"id"}}, func(cfg *sql.Config) { cfg.Connection = "keyed" })
+			publish(t, upsert, 0, values(`{"id":7,"v":"a"}`, `{"id":7,"v":"b"}`))
+			if diff := cmp.Diff([]string{"7b"}, w.texts(t, "SELECT id || v FROM z")); diff != "" {
+				t.Fatal(diff)
+			}
+			_, err = sql.Columns(t.Context(), w.db, "db", "nope", nil)
 			wantFault(t, err, sql.CodeTable)
 			w.run(t, "CREATE TABLE y (a numeric)")
-			_, err = sql.Columns(t.Context(), w.db, "db", "y")
+			_, err = sql.Columns(t.Context(), w.db, "db", "y", nil)
 			wantFault(t, err, sql.CodeType, `"a"`)
 		})
 	}

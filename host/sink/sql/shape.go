@@ -80,11 +80,12 @@ func sameNames(a, b []string) bool {
 	return true
 }
 
-// ownColumns are the columns of a sink whose schema is the table's own.
-func (t *Table) ownColumns() ([]rows.Column, error) {
+// ownColumns are the columns of a sink whose schema is the table's own: those of its key, and others that the database does
+// not fill by itself.
+func (t *Table) ownColumns(key []string) ([]rows.Column, error) {
 	var out []rows.Column
 	for _, c := range t.Columns {
-		if c.Computed || c.Filled {
+		if c.Computed || c.Filled && !slices.Contains(key, c.Name) {
 			continue
 		}
 		if c.Row.Kind == 0 {

@@ -184,8 +184,8 @@ func (t *Target) noTable(ctx context.Context, name string) error {
 }
 
 // Columns returns the columns of a table as a sink without a schema of its own has them: all that can be written and do not
-// get a value by themselves.
-func Columns(ctx context.Context, db Database, connection, table string) ([]rows.Column, error) {
+// get a value by themselves, and those of its key.
+func Columns(ctx context.Context, db Database, connection, table string, key []string) ([]rows.Column, error) {
 	t := &Target{cfg: Config{Connection: connection, Database: db}}
 	t.cfg.setDefaults()
 	s := &Sink{Table: table}
@@ -205,7 +205,7 @@ func Columns(ctx context.Context, db Database, connection, table string) ([]rows
 	if err != nil {
 		return nil, t.fault(place, err)
 	}
-	columns, err := found.ownColumns()
+	columns, err := found.ownColumns(key)
 	return columns, t.fault(place, err)
 }
 
