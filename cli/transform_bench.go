@@ -68,7 +68,7 @@ func (e *Env) bench(c *ucli.Context) (err error) {
 	if o.Config, err = e.configOf(c); err != nil {
 		return err
 	}
-	if o.Limits, err = limitsOf(c); err != nil {
+	if o.Limits, err = limitsOf(c, b); err != nil {
 		return err
 	}
 	if o.Lines, err = e.linesOf(c.String("input")); err != nil {

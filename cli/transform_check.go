@@ -104,7 +104,7 @@ func (e *Env) check(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	limits, err := limitsOf(c)
+	limits, err := limitsOf(c, b)
 	if err != nil {
 		return err
 	}

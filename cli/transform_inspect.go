@@ -116,7 +116,7 @@ func (e *Env) inspect(c *ucli.Context) (err error) {
 	defer func() { err = errors.Join(err, m.Close(context.WithoutCancel(ctx))) }()
 	shown := showModule(b, m.Info(), sandbox.ShapeOf(m), eng.Kind())
 	if c.Bool("start") {
-		if err := e.started(c, m, shown); err != nil {
+		if err := e.started(c, b, m, shown); err != nil {
 			return withLimits(err)
 		}
 	}
@@ -127,12 +127,12 @@ func (e *Env) inspect(c *ucli.Context) (err error) {
 }
 
 // started starts a module, and shows what that took and left.
-func (e *Env) started(c *ucli.Context, m sandbox.Module, shown *moduleShown) error {
+func (e *Env) started(c *ucli.Context, b sandbox.Binary, m sandbox.Module, shown *moduleShown) error {
 	config, err := e.configOf(c)
 	if err != nil {
 		return err
 	}
-	limits, err := limitsOf(c)
+	limits, err := limitsOf(c, b)
 	if err != nil {
 		return err
 	}
@@ -155,6 +155,9 @@ func showModule(b sandbox.Binary, info *sandbox.Info, shape *sandbox.Shape, kind
 		Limits: limitsShown{sandbox.DefaultMemory, sandbox.DefaultDepth, abi.DefaultFuelCall, abi.DefaultFuelChunk, abi.DefaultOutput, sandbox.DefaultLog},
 		Form:   []formShown{}, WASI: []wasiShown{}, Imports: append([]string{}, info.Imports...), Exports: append([]string{}, info.Exports...),
 		Manifest: manifestShown{Default: info.Default, Inputs: []portShown{}, Outputs: []portShown{}},
+	}
+	if strings.HasPrefix(b.Name, stockPrefix) {
+		s.Limits.FuelCall = job.StockFuel
 	}
 	for _, m := range shape.Measures {
 		s.Form = append(s.Form, formShown(m))

@@ -22,9 +22,9 @@ func limitsFlag() ucli.Flag {
 	}
 }
 
-// limitsOf are the limits that a module is tried with.
-func limitsOf(c *ucli.Context) (sandbox.Limits, error) {
-	l, err := job.ParseLimits("--"+limitsName, []byte(c.String(limitsName)))
+// limitsOf are the limits that a module is tried with: those of a job that says no more than the flag.
+func limitsOf(c *ucli.Context, b sandbox.Binary) (sandbox.Limits, error) {
+	l, err := job.ParseLimits("--"+limitsName, []byte(c.String(limitsName)), strings.HasPrefix(b.Name, stockPrefix))
 	if err != nil {
 		return sandbox.Limits{}, err
 	}

@@ -5,8 +5,8 @@ import (
 )
 
 // ParseLimits reads the limits of a transform, in the words of a job file: {memory: 128MiB, fuel: {call: 100000000}}. What
-// is not given has its default. name is where the text stands, for messages. The error is an *Errors.
-func ParseLimits(name string, text []byte) (Limits, error) {
+// is not given has its default, which for a transform that comes with the program (stock) is another one. name is where the text stands, for messages. The error is an *Errors.
+func ParseLimits(name string, text []byte, stock bool) (Limits, error) {
 	c := &checker{places: map[string]Pos{}}
 	root := load(text, &c.mistakes)
 	if root == nil {
@@ -19,7 +19,7 @@ func ParseLimits(name string, text []byte) (Limits, error) {
 	if err := c.limitErrors(name); err != nil {
 		return Limits{}, err
 	}
-	return buildLimits(v), nil
+	return buildLimits(v, stock), nil
 }
 
 func (c *checker) limitErrors(name string) error {
@@ -38,12 +38,12 @@ func (c *checker) limits(v *value) {
 	}
 }
 
-// stockFuel is what a call of a transform that comes with the program may use where the job file does not say: it is no
+// StockFuel is what a call of a transform that comes with the program may use where the job file does not say: it is no
 // stranger's code that might never end, and how much a window takes to close grows with what is in it.
-const stockFuel = 1_000_000_000_000
+const StockFuel = 1_000_000_000_000
 
-func buildLimits(v *value) Limits {
-	return Limits{
+func buildLimits(v *value, stock bool) Limits {
+	l := Limits{
 		Memory:     v.at("memory").num,
 		FuelCall:   uint64(v.at("fuel").at("call").num),
 		FuelRecord: uint64(v.at("fuel").at("record").num),
@@ -51,4 +51,8 @@ func buildLimits(v *value) Limits {
 		Output:     v.at("output").num,
 		Log:        v.at("log").num,
 	}
+	if stock && !v.at("fuel").at("call").set {
+		l.FuelCall = StockFuel
+	}
+	return l
 }

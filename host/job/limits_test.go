@@ -13,8 +13,16 @@ func TestParseLimits(t *testing.T) {
 			Memory: 64 * mib, FuelCall: 1000, FuelRecord: 1, Depth: 16, Output: mib, Log: kib,
 		},
 	} {
-		if got, err := ParseLimits("--limits", []byte(text)); err != nil || got != want {
+		if got, err := ParseLimits("--limits", []byte(text), false); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+}
+
+func TestLimitsOfStockTransforms(t *testing.T) {
+	for text, want := range map[string]uint64{"{}": StockFuel, "{fuel: {call: 1000}}": 1000, "{fuel: {record: 1}}": StockFuel} {
+		if got, err := ParseLimits("--limits", []byte(text), true); err != nil || got.FuelCall != want {
+			t.Errorf("%s: %d, %v", text, got.FuelCall, err)
 		}
 	}
 }
@@ -31,7 +39,7 @@ func TestParseLimitsSaysWhatIsWrong(t *testing.T) {
 		"{fuel: {call: 1e99}}": "limits.fuel.call: ",
 		"[":                    "not YAML",
 	} {
-		_, err := ParseLimits("--limits", []byte(text))
+		_, err := ParseLimits("--limits", []byte(text), false)
 		all := mistakesOf(t, err)
 		if !strings.Contains(err.Error(), want) || !strings.Contains(all.Hint(), "such as '{memory: 64MiB") {
 			t.Errorf("%s: %v (%s)", text, err, all.Hint())
@@ -44,7 +52,7 @@ func TestSuggestionsAreAllowed(t *testing.T) {
 	for text, want := range map[string]string{
 		"{memory: 67108864}": `"67108864B"`, "{memory: 2048}": `"2048MiB"`, "{memory: 2049}": "", "{memory: 64mb}": `"64MB"`, "{memory: 9gib}": "",
 	} {
-		_, err := ParseLimits("--limits", []byte(text))
+		_, err := ParseLimits("--limits", []byte(text), false)
 		if got := mistakesOf(t, err).List[0].Suggestion; got != want {
 			t.Errorf("%s: %v", text, err)
 		}

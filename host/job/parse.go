@@ -137,11 +137,8 @@ func (c *checker) buildTransform(v *value) Transform {
 		Name:   v.at("name").text,
 		Module: buildModule(v.at("module").text, c.env.Dir),
 		Config: v.at("config").json,
-		Limits: buildLimits(v.at("limits")),
 	}
-	if t.Module.Stock != "" && !v.at("limits").at("fuel").at("call").set {
-		t.Limits.FuelCall = stockFuel
-	}
+	t.Limits = buildLimits(v.at("limits"), t.Module.Stock != "")
 	for _, i := range v.at("from").items {
 		t.From = append(t.From, buildInput(i))
 	}
