@@ -12,8 +12,9 @@ import (
 // more than the batch's input, so it is written into an amended plan: whoever runs the batch again, and whatever the database
 // holds by then, sets the same rows aside.
 
-// maxRefusals bounds how often rows of one batch are refused: each time the target may have looked for no more than so many.
-const maxRefusals = 8
+// maxRefusals bounds how often rows of one batch are refused. A target that has looked for no more than so many names others
+// the next time; how many may be set aside in all is for the job's error policy to say.
+const maxRefusals = 1000
 
 // refuse takes up which records of the lane's sinks were refused in an earlier attempt at the batch. Places are those of the
 // revision that ran; another one finds out for itself.

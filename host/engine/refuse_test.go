@@ -70,6 +70,18 @@ func TestRefusedRowsAreSetAside(t *testing.T) {
 	}
 }
 
+// TestManyRefusals: rows are set aside as long as others are refused.
+func TestManyRefusals(t *testing.T) {
+	var refused []string
+	for i := range 15 {
+		refused = append(refused, fmt.Sprintf("v%03d", 20+i))
+	}
+	w, input := refusing(t, refused...)
+	w.atOnce = 1
+	w.mustRun()
+	w.wantRefused(input, refused...)
+}
+
 // TestRefusedRowsStaySo: the plan says what was refused. A batch that runs again after a crash sets the same rows aside,
 // whatever the target thinks by then.
 func TestRefusedRowsStaySo(t *testing.T) {
@@ -149,7 +161,8 @@ func TestRefusedUnderOtherPolicies(t *testing.T) {
 	w, _ = refusing(t)
 	w.refuse["main"] = func(v string) bool { return !strings.HasPrefix(v, "x") }
 	w.atOnce = 1
-	if err := w.run(&sim.Process{}); !isRefused(err) {
-		t.Errorf("without end: %v", err)
+	w.mustRun()
+	if n := len(w.stores["dead"].Values("dead")); n != 40 {
+		t.Errorf("all are refused: %d letters", n)
 	}
 }
