@@ -113,6 +113,9 @@ func (t *Target) conflict(d *checkpoint.Decision, format string, args ...any) er
 // ready checks that what was staged can become visible on the newest version. sink.ErrLost when it cannot.
 func (t *Target) ready(ctx context.Context, st *staged, first bool) error {
 	if first {
+		if err := t.unknown(st); err != nil {
+			return err
+		}
 		if err := t.findParts(st); err != nil {
 			return err
 		}
@@ -143,11 +146,50 @@ func (t *Target) findParts(st *staged) error {
 		if err != nil {
 			return err
 		}
-		if !ok {
-			return fmt.Errorf("file %s: %w", p.Path, sink.ErrLost)
+		if ok {
+			continue
+		}
+		if t.base != nil {
+			if _, forgets := t.base.TxnRetention(); forgets {
+				return t.forgotten("file %s is gone, and the table forgets what is published: it may have been in the table and removed", p.Path)
+			}
+		}
+		return fmt.Errorf("file %s: %w", p.Path, sink.ErrLost)
+	}
+	return nil
+}
+
+// unknown checks that the table has never heard of the files that an earlier process has staged: a table that has forgotten
+// the txn of a batch may still show, or remember as removed, what the batch brought.
+func (t *Target) unknown(st *staged) error {
+	if t.base == nil {
+		return nil
+	}
+	staged := map[string]bool{}
+	for i := range st.Parts {
+		name := st.Parts[i].Path
+		if _, ours := t.fresh[name]; ours {
+			continue
+		}
+		if _, live := t.base.File(name); live {
+			return t.forgotten("file %s is in the table already", name)
+		}
+		staged[name] = true
+	}
+	if len(staged) == 0 {
+		return nil
+	}
+	for r := range t.base.Tombstones() {
+		if name, err := delta.FilePath(r.Path); err == nil && staged[name] {
+			return t.forgotten("file %s was in the table and is removed", name)
 		}
 	}
 	return nil
+}
+
+func (t *Target) forgotten(format string, args ...any) error {
+	return t.fail(CodeExpired, "unset the table property delta.setTransactionRetentionDuration if it has one, and "+beginAnew,
+		"the table no longer knows that the batch is published: %s", fmt.Sprintf(format, args...))
 }
 
 // layoutOf checks what was staged, by whatever settings, against the newest version.

@@ -50,7 +50,7 @@ type part struct {
 
 var (
 	attemptForm = regexp.MustCompile(`^[0-9a-f]{8}$`)
-	partForm    = regexp.MustCompile(`^part-[0-9]{5,}-([^-/]{8})-([0-9]{1,18})-([0-9a-f]{16})\.c000\.[a-z.]+$`)
+	partForm    = regexp.MustCompile(`^part-[0-9]{5,}-([^-/]{8})-([0-9]{1,18})-([0-9a-f]{16})\.c000(?:\.zstd|\.snappy|\.gz|\.gzip)?\.parquet$`)
 )
 
 // parseStaged reads a decision's record of a batch and trusts none of its names.

@@ -123,6 +123,51 @@ func TestExpiredTxn(t *testing.T) {
 	wantFault(t, publishStaged(tt, 2, staged), target.CodeExpired)
 }
 
+// TestForgottenFirstBatch: a table that has forgotten the txn of the first batch gets the batch no second time from a process
+// that cannot know that it was published: the files tell, also where they were compacted and vacuumed away.
+func TestForgottenFirstBatch(t *testing.T) {
+	for name, vacuum := range map[string]bool{"live": false, "compacted": false, "vacuumed": true} {
+		t.Run(name, func(t *testing.T) {
+			files, c := faulty.New().Process(), &clock{start}
+			schema := schemaOf(t, "id", "int64")
+			log := makeTable(t, files, "/t", schema, nil, map[string]string{"delta.setTransactionRetentionDuration": "interval 1 hour"})
+			cfg := target.Config{Dir: "/t", Schema: schema, Files: files, Clock: c.now}
+			tt := opened(t, cfg)
+			staged, err := stageRecords(tt, 0, "0a0b0c0d", valuesOf([]string{`{"id":1}`}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := publishStaged(tt, 0, staged); err != nil {
+				t.Fatal(err)
+			}
+			c.t = c.t.Add(2 * time.Hour)
+			s := snapshot(t, files, "/t")
+			var add *delta.Add
+			for a := range s.Files() {
+				add = a
+			}
+			if name != "live" {
+				commitAs(t, log, s, delta.Action{Remove: add.Remove(c.t.UnixMilli(), false)})
+			}
+			if vacuum {
+				name, err := add.File()
+				if err == nil {
+					err = files.Remove("/t/" + name)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			fresh, o := newTarget(t, cfg), owner(0)
+			o.Query = "99999999-2222-4333-8444-555555555555" // of whom the table knows as little as of one that it has forgotten
+			if p, err := fresh.Open(context.Background(), o); err != nil || p.Batch != checkpoint.NoBatch {
+				t.Fatalf("published is %+v, %v", p, err)
+			}
+			wantFault(t, publishStaged(fresh, 0, staged), target.CodeExpired)
+		})
+	}
+}
+
 // forget makes the log what another engine makes of it in time: a checkpoint without the expired txns, and no entries before.
 func forget(tb testing.TB, files durable.Files, schema *rows.Schema, s *delta.Snapshot) {
 	tb.Helper()
