@@ -38,8 +38,7 @@ func OpenState(ctx context.Context, dir string, env Env) (_ *State, err error) {
 		return nil, err
 	}
 	if _, err := env.Files.Stat(stateDir(dir)); errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.New(CodeStateNone, dir, errors.New("there is no state: no stage with keys has run with this checkpoint"),
-			"name the checkpoint of a job whose stages have `keyBy`")
+		return nil, s.noState(ctx)
 	}
 	s.hold, err = checkpoint.Hold(env.Files, dir, env.Holder)
 	locked, running := errors.AsType[*durable.LockedError](err)
@@ -61,6 +60,24 @@ func OpenState(ctx context.Context, dir string, env Env) (_ *State, err error) {
 		return nil, err
 	}
 	return s, s.catchUp(ctx)
+}
+
+// noState says why a checkpoint has no folder of state: no batch has changed any, or it is lost.
+func (s *State) noState(ctx context.Context) error {
+	plan, decision, err := s.reader.Tail(ctx)
+	if err != nil {
+		return err
+	}
+	newest, err := s.newest(ctx, plan, decision)
+	if err != nil {
+		return err
+	}
+	if newest != nil && newest.StateLast != nil {
+		return fault.New(CodeStateMissing, stateDir(s.dir), fmt.Errorf("the folder is missing, and batch %d has changed what was in it", *newest.StateLast),
+			"put it back; or let the next `wasmill run` build it anew, for which it runs batches again. `wasmill checkpoint verify` says what is missing")
+	}
+	return fault.New(CodeStateNone, s.dir, errors.New("there is no state: no batch of this checkpoint has changed any"),
+		"name the checkpoint of a job whose stages have `keyBy`, once it has run")
 }
 
 // findSealed finds the newest batch that is published everywhere, and returns the end of the checkpoint.
@@ -107,16 +124,22 @@ func (s *State) catchUp(ctx context.Context) error {
 // rewind takes the store back to what the decisions know of, where it is ahead of them: the checkpoint was put back without
 // it, or repaired.
 func (s *State) rewind(ctx context.Context, plan *checkpoint.Plan, newest *checkpoint.Decision) (err error) {
-	if newest == nil && plan != nil && plan.Batch > 0 {
-		if newest, err = s.reader.Decision(ctx, plan.Batch-1); err != nil {
-			return err
-		}
+	if newest, err = s.newest(ctx, plan, newest); err != nil {
+		return err
 	}
 	last := int64(checkpoint.NoBatch)
 	if newest != nil && newest.StateLast != nil {
 		last = int64(*newest.StateLast)
 	}
 	return stateFault(s.store.Rewind(ctx, last, math.MaxInt64)) // nothing is run again here
+}
+
+// newest is the newest decision: that of the last plan or, where it is not decided, of the one before. Nil: there is none.
+func (s *State) newest(ctx context.Context, plan *checkpoint.Plan, last *checkpoint.Decision) (*checkpoint.Decision, error) {
+	if last != nil || plan == nil || plan.Batch == 0 {
+		return last, nil
+	}
+	return s.reader.Decision(ctx, plan.Batch-1)
 }
 
 // allPublished reports whether every target that a batch is decided for is known to have it.
