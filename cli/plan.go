@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -332,9 +333,17 @@ func (s *planShown) changes(p *page) {
 		p.line("sink %s is no longer in the job, and the last batch, %d, is decided for it: put it back for one start, or `wasmill checkpoint resolve %d --sink %s --skip`",
 			g, s.Next.Batch-1, s.Next.Batch-1, g)
 	}
-	if !s.Compatible {
+	if s.has(job.NeedsConsent) {
 		p.line("What needs consent is made only with `wasmill run --allow-changes`; or take it back, or give the job a checkpoint of its own.")
 	}
+	if s.has(job.Impossible) {
+		p.line("What is impossible is made with no flag: take it back, do as it says, or give the job a checkpoint of its own, which begins anew.")
+	}
+}
+
+// has reports whether a change of that severity was made.
+func (s *planShown) has(severity job.Severity) bool {
+	return slices.ContainsFunc(s.Changes, func(c planChange) bool { return c.Severity == string(severity) })
 }
 
 // batchOf parses the number of a batch.

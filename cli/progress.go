@@ -48,6 +48,8 @@ type lineProgress struct {
 	in, out int64
 	letters int64
 	skipped int64
+	late    int64  // records that came late, and that nobody takes
+	allowed bool   // with --allow-changes
 	dead    string // the sink of the dead letters, which are not counted as out
 	last    int64
 	tty     bool
@@ -77,6 +79,11 @@ func (p *lineProgress) batch(s engine.BatchStats) {
 	}
 	p.letters += s.Letters
 	p.skipped += s.Skipped
+	if p.state != nil {
+		for i := range s.Stages {
+			p.late += p.state.dropped(&s.Stages[i])
+		}
+	}
 	if p.tty {
 		fmt.Fprintf(p.w, "\r\x1b[K%s", p.text(s.Total))
 	}
@@ -85,7 +92,7 @@ func (p *lineProgress) batch(s engine.BatchStats) {
 func (p *lineProgress) text(last time.Duration) string {
 	elapsed := max(p.now().Sub(p.began), time.Millisecond)
 	return fmt.Sprintf("batch %d   %s in, %s out, %s   %s records/s   last batch %s",
-		p.last, count(p.in, "record", "records"), thousands(p.out), asideText(p.letters, p.skipped)+p.verifiedText(),
+		p.last, count(p.in, "record", "records"), thousands(p.out), p.asideText()+p.verifiedText(),
 		thousands(int64(float64(p.in)/elapsed.Seconds())), last.Round(100*time.Microsecond)) + p.lagText() + p.stateText()
 }
 
@@ -120,11 +127,14 @@ func (p *lineProgress) close(failed error) {
 		return
 	case p.batches == 0:
 		fmt.Fprintf(p.w, "nothing new (%s)\n", elapsed)
+		if p.allowed {
+			fmt.Fprintln(p.w, "a change that needs your word is made by the next batch: it needs --allow-changes again")
+		}
 		return
 	case failed != nil:
 		fmt.Fprintf(p.w, "before it failed: ")
 	}
-	fmt.Fprintf(p.w, "%s, %s in, %s out, %s", count(p.batches, "batch", "batches"), count(p.in, "record", "records"), thousands(p.out), asideText(p.letters, p.skipped)+p.verifiedText())
+	fmt.Fprintf(p.w, "%s, %s in, %s out, %s", count(p.batches, "batch", "batches"), count(p.in, "record", "records"), thousands(p.out), p.asideText()+p.verifiedText())
 	fmt.Fprintf(p.w, ", in %s\n", elapsed)
 }
 
@@ -144,10 +154,14 @@ func count(n int64, one, many string) string {
 	return thousands(n) + " " + many
 }
 
-func asideText(letters, skipped int64) string {
-	text := thousands(letters) + " set aside"
-	if skipped > 0 {
-		text += ", " + thousands(skipped) + " skipped"
+// asideText counts the records that did not get through.
+func (p *lineProgress) asideText() string {
+	text := thousands(p.letters) + " set aside"
+	if p.skipped > 0 {
+		text += ", " + thousands(p.skipped) + " skipped"
+	}
+	if p.late > 0 {
+		text += ", " + thousands(p.late) + " late and dropped"
 	}
 	return text
 }

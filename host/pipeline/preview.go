@@ -188,7 +188,7 @@ func (p *Program) consent(ctx context.Context) error {
 	}
 	if never := having(changes, job.Impossible); len(never) > 0 {
 		return fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d in a way that its checkpoint cannot take: %s", t.before.Batch, strings.Join(never, "; ")),
-			"take the change back, or begin a new checkpoint with `wasmill checkpoint fork`")
+			"take the change back, or do as it says; or go on in a new checkpoint with `wasmill checkpoint fork --to DIR`, which carries no state")
 	}
 	found := having(changes, job.NeedsConsent)
 	if len(found) == 0 || p.env.AllowChanges {
