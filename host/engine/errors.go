@@ -78,7 +78,7 @@ func stopped(g *Graph, lt letter) error {
 		place += ", transform " + lt.stage
 	}
 	return fault.New(CodeRecordStopped, place, fmt.Errorf("%s: %s", lt.word, lt.said()),
-		raise(lt.stage, abi.TrapName(lt.word))+"mend the record or the transform and start again, or set `errors: {policy: dead-letter, deadLetters: <sink>}` to set such records aside")
+		raise(lt.stage, abi.TrapName(lt.word))+"mend the transform, or the record (of files: then start once with `onDataLoss: skip` of the source, which reads the file as it is now), and start again; or set `errors: {policy: dead-letter, deadLetters: <sink>}` to set such records aside")
 }
 
 // raise says how to raise the limit that a trap is about, as the beginning of a way out; "" for a trap about none.

@@ -109,7 +109,7 @@ func describeFilesSource() Field {
 			},
 			{
 				Name: "onDataLoss", Type: TypeEnum, Values: []string{"stop", "skip"}, Default: "stop",
-				Doc: "What happens when a file shrank, vanished or changed after it was planned: stop, or go on with a warning.",
+				Doc: "What happens when a file shrank, vanished or changed after it was planned: stop, or go on with what is there now, and a warning.",
 			},
 		},
 	}

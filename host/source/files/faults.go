@@ -37,7 +37,7 @@ func configFault(name, what string) error {
 
 func changed(path, format string, args ...any) error {
 	return fault.New(CodeChanged, path, change{&source.ChangedError{Split: path, Detail: fmt.Sprintf(format, args...)}},
-		"put the file back as it was and start again (new data belongs into a file with a new name); or go on without what is lost, "+
+		"put the file back as it was and start again (new data belongs into a file with a new name); or go on with what is there now, "+
 			"with `onDataLoss: skip` of the source in the job file")
 }
 
