@@ -1,4 +1,5 @@
-"""What the checkers share: a local Spark session, one canonical JSON form of rows, and Spark's rules for a file sink's manifest."""
+"""What the checkers share: a local Spark session with Delta, one canonical JSON form of rows, and Spark's rules for a file sink's
+manifest."""
 
 import base64
 import collections
@@ -7,6 +8,7 @@ import decimal
 import json
 import math
 import os
+import sys
 import time
 import urllib.parse
 
@@ -17,11 +19,20 @@ time.tzset()
 ENTRY_KEYS = ["path", "size", "isDir", "modificationTime", "blockReplication", "blockSize", "action"]
 
 
+def jars():
+    """What Spark needs for Delta, as install.sh has put it beside the Python."""
+    folder = os.path.join(os.path.dirname(sys.prefix), "jars")
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".jar")]
+
+
 def spark_session(name, cores=2, conf=None):
     """A session on this machine alone, in UTC."""
     from pyspark.sql import SparkSession
 
     settings = {
+        "spark.driver.extraClassPath": os.pathsep.join(jars()),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
@@ -40,7 +51,7 @@ def spark_session(name, cores=2, conf=None):
 
 def canon(v):
     """Any value as a JSON value: decimals are text, timestamps ISO with microseconds (and Z when they have a zone), dates ISO,
-    bytes base64, NaN and infinities text."""
+    bytes base64, NaN and infinities text, maps objects."""
     if v is None or isinstance(v, (bool, int, str)):
         return v
     if isinstance(v, float):
@@ -55,6 +66,12 @@ def canon(v):
         return v.isoformat()
     if isinstance(v, (bytes, bytearray, memoryview)):
         return base64.b64encode(bytes(v)).decode()
+    if isinstance(v, dict):
+        return {str(k): canon(x) for k, x in v.items()}
+    if isinstance(v, (list, tuple)):
+        if v and all(isinstance(x, tuple) and len(x) == 2 for x in v):  # a map of Arrow
+            return {str(canon(k)): canon(x) for k, x in v}
+        return [canon(x) for x in v]
     raise TypeError(type(v))
 
 
