@@ -15,12 +15,13 @@ const (
 )
 
 // EventTimeOf reads an event time from a field's text: a string as RFC 3339 (section 5.6; T and Z in either case, any
-// number of digits of fraction, no leap second), an integer written without fraction and exponent by unit. The result is
-// in microseconds, rounded down to whole milliseconds. Anything else, or a time outside the years 1 to 9999, is not ok.
+// number of digits of fraction, no leap second), an integer written without fraction and exponent by unit, also as a
+// string, which is all that CSV has. The result is in microseconds, rounded down to whole milliseconds. Anything else, or a
+// time outside the years 1 to 9999, is not ok.
 func EventTimeOf(text []byte, kind FieldKind, unit TimeUnit) (us int64, ok bool) {
 	switch kind {
 	case FieldString:
-		us, ok = parseRFC3339(text)
+		us, ok = textTime(text, unit)
 	case FieldEscaped:
 		if len(text) > 512 {
 			return 0, false
@@ -29,7 +30,7 @@ func EventTimeOf(text []byte, kind FieldKind, unit TimeUnit) (us int64, ok bool)
 		if err != nil {
 			return 0, false
 		}
-		us, ok = parseRFC3339(plain)
+		us, ok = textTime(plain, unit)
 	case FieldNumber:
 		us, ok = integerTime(text, unit)
 	}
@@ -37,6 +38,13 @@ func EventTimeOf(text []byte, kind FieldKind, unit TimeUnit) (us int64, ok bool)
 		return 0, false
 	}
 	return us, true
+}
+
+func textTime(text []byte, unit TimeUnit) (us int64, ok bool) {
+	if us, ok = integerTime(text, unit); ok {
+		return us, true
+	}
+	return parseRFC3339(text)
 }
 
 func integerTime(text []byte, unit TimeUnit) (us int64, ok bool) {

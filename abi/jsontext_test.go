@@ -273,6 +273,25 @@ func TestEventTimeIntegers(t *testing.T) {
 			t.Errorf("%s %s: %d %v", c.text, c.unit, us, ok)
 		}
 	}
+	for _, c := range []struct {
+		text string
+		kind FieldKind
+		unit TimeUnit
+		want int64
+		ok   bool
+	}{
+		{"1767225600000", FieldString, Milliseconds, 1767225600_000_000, true},
+		{`\u0031`, FieldEscaped, Seconds, 1_000_000, true},
+		{"2026-01-01T00:00:00Z", FieldString, Milliseconds, 1767225600_000_000, true},
+		{"1767225600000", FieldString, NoUnit, 0, false},
+		{"1767225600000.5", FieldString, Milliseconds, 0, false},
+		{" 1", FieldString, Seconds, 0, false},
+		{"", FieldString, Seconds, 0, false},
+	} {
+		if us, ok := EventTimeOf([]byte(c.text), c.kind, c.unit); us != c.want || ok != c.ok {
+			t.Errorf("%q as %d in %s: %d %v", c.text, c.kind, c.unit, us, ok)
+		}
+	}
 	for _, kind := range []FieldKind{FieldAbsent, FieldNull, FieldTrue, FieldFalse, FieldObject, FieldArray} {
 		if _, ok := EventTimeOf([]byte("1"), kind, Seconds); ok {
 			t.Errorf("kind %d is a time", kind)

@@ -52,7 +52,7 @@ func describeEventTime() Field {
 			},
 			{
 				Name: "unit", Type: TypeEnum, Values: []string{"s", "ms", "us", "ns"}, Example: "ms",
-				Doc: "The value is an integer, so many units since 1970. Without it the value is RFC 3339 text.",
+				Doc: "The value is an integer, so many units since 1970, or a string of one, as CSV has it; RFC 3339 text with an offset is taken, too. Without it the value is such text.",
 			},
 			{
 				Name: "lateness", Type: TypeDuration, Default: "0s", Max: 3650 * day, Example: "2h",
