@@ -132,7 +132,7 @@ func describeGenerator() Field {
 			{Name: "rate", Type: TypeInt, Default: "0", Max: 100_000_000, Doc: "Records a second; 0 is as many as a batch may take."},
 			{
 				Name: "records", Type: TypeInt, Default: "0", Max: math.MaxInt64,
-				Doc: "Records in all; 0 is without end. Of nexmark it counts events, whichever of them are records.",
+				Doc: "Records in all; 0 is without end. The job itself ends with them only under the trigger availableNow. Of nexmark it counts events, whichever of them are records.",
 			},
 			describeNexmark(),
 		},
