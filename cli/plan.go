@@ -198,6 +198,7 @@ func (s *planShown) page(policy string) *page {
 		if len(w.Targets) > 0 {
 			p.line("targets not known to have it: %s", strings.Join(w.Targets, ", "))
 		}
+		p.line("Where the job is running, this is the batch that it is at.")
 		p.line("")
 	}
 	if len(s.Findings) > 0 {
@@ -217,12 +218,30 @@ func (s *planShown) page(policy string) *page {
 	p.line("")
 	s.stateRows(p)
 	s.stockRows(p)
-	if len(s.Unread) > 0 {
-		p.line("NOT READ BY ANYTHING, so what is sent there is dropped: %s", strings.Join(s.Unread, ", "))
-		p.line("")
-	}
+	s.unreadRows(p)
 	s.changes(p)
 	return p
+}
+
+// unreadRows name the ports that nothing reads. Those of late records come first: of the others a transform may use none.
+func (s *planShown) unreadRows(p *page) {
+	var late, others []string
+	for _, port := range s.Unread {
+		if strings.HasSuffix(port, "."+pipeline.LatePort) {
+			late = append(late, port)
+		} else {
+			others = append(others, port)
+		}
+	}
+	if len(late) > 0 {
+		p.line("LATE RECORDS ARE DROPPED, as nothing reads %s", strings.Join(late, ", "))
+	}
+	if len(others) > 0 {
+		p.line("NOT READ BY ANYTHING, so what is sent there, if anything, is dropped: %s", strings.Join(others, ", "))
+	}
+	if len(s.Unread) > 0 {
+		p.line("")
+	}
 }
 
 // stateRows say what the job keeps.

@@ -168,8 +168,8 @@ func (w *wirer) edge(in job.Input) (engine.Edge, error) {
 	return engine.Edge{}, fmt.Errorf("wire %s: there is no such port", in.Ref())
 }
 
-// latePort is the port that transforms send records to that come too late.
-const latePort = "late"
+// LatePort is the port that transforms send records to that come too late.
+const LatePort = "late"
 
 // LatePorts finds the ports for late records that nobody reads, so that what is sent there is dropped: the number of the
 // port by transform.
@@ -182,7 +182,7 @@ func (p *Program) LatePorts() (map[string]int, error) {
 	out := map[string]int{}
 	for i := range g.Stages {
 		for port, o := range g.Stages[i].Program.Manifest().Outputs {
-			if o.Name == latePort && slices.Contains(unread, g.Stages[i].Name+"."+latePort) {
+			if o.Name == LatePort && slices.Contains(unread, g.Stages[i].Name+"."+LatePort) {
 				out[g.Stages[i].Name] = port
 			}
 		}
