@@ -150,7 +150,7 @@ var banned = map[string][]string{
 	"os.Rename":     {"checkpoint/durable"},
 	"os.Remove":     {"checkpoint/durable"},
 	"os.RemoveAll":  {"cli/demo", "cli/scratch.go"}, // their own temporary folders
-	"os.Mkdir":      {"host/sandbox"},           // the private folder of compiled code
+	"os.Mkdir":      {"host/sandbox"},               // the private folder of compiled code
 	"os.MkdirAll":   {"checkpoint/durable", "host/sandbox", "cli"},
 	"os.Link":       {"checkpoint/durable"},
 	"os.Exit":       {"cli/wasmill"},

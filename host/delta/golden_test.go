@@ -153,7 +153,7 @@ func TestGoldenCheckpoints(t *testing.T) {
 		name    string
 		version int64
 	}{{"d-delta", 5}, {"d-delta", 10}, {"f-delta-rs", 2}} {
-		l, dir := golden(t, c.name)
+		_, dir := golden(t, c.name)
 		entries := delta.OpenLog(durable.OS(), dir, clock)
 		want := map[int64]*delta.Snapshot{}
 		for _, v := range []int64{5, 10, 2} {
@@ -165,7 +165,7 @@ func TestGoldenCheckpoints(t *testing.T) {
 			must(t, err)
 			want[v] = s
 		}
-		l, dir = golden(t, c.name)
+		l, dir := golden(t, c.name)
 		for v := range c.version {
 			must(t, os.Remove(filepath.Join(dir, entryFile(v))))
 		}

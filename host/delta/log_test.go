@@ -94,9 +94,10 @@ func TestMissingEntries(t *testing.T) {
 		wantFault(t, err, delta.CodeDamaged, entryFile(11))
 	})
 	t.Run("behind the reader", func(t *testing.T) {
-		l, dir := golden(t, "d-delta")
+		l, _ := golden(t, "d-delta")
 		_, err := l.SnapshotAt(ctx, 10)
 		must(t, err)
+		var dir string
 		l, dir = golden(t, "d-delta")
 		for _, v := range []int64{11, 12} {
 			must(t, os.Rename(filepath.Join(dir, entryFile(v)), filepath.Join(dir, entryFile(v)+".x")))

@@ -131,7 +131,6 @@ type stream struct {
 	bools   *boolReader // instead of pages
 	buf     []parquet.Value
 	at, n   int
-	err     error
 }
 
 // stream returns a new stream of an element, the first leaf of it when it is none itself.
