@@ -85,7 +85,7 @@ func TestDatabase(t *testing.T) {
 			lost, doubled := compareRows(rows, want)
 			lines = append(lines, fmt.Sprintf("%-30s %6d %8d %6d %8d", kind+", idempotence: "+job.says, killed, len(rows), lost, doubled))
 			switch {
-			case killed < len(databaseKills(t))/2:
+			case killed < len(databaseKills(t))/4: // an instant that comes too late lets the job end: then there is nothing to kill
 				t.Errorf("%s %s: only %d kills", kind, job.name, killed)
 			case lost > 0:
 				t.Errorf("%s %s: %d rows are lost", kind, job.name, lost)
