@@ -22,9 +22,9 @@ func (r *running) passes(err error, b *backOff) string {
 		return ""
 	case errors.Is(err, sink.ErrLost) && b.failed < mostRecoveries:
 		return "what was staged is lost"
-	case r.job.Trigger.AvailableNow:
-		return ""
-	case durable.NoSpace(err):
+	case r.job.Trigger.AvailableNow && b.failed >= mostRecoveries:
+		return "" // who started it sees that it ends, and starts it again
+	case durable.NoSpace(err) && !r.job.Trigger.AvailableNow:
 		return "no space left"
 	case r.opened && fault.IsPassing(err):
 		return "out of reach"
@@ -32,7 +32,8 @@ func (r *running) passes(err error, b *backOff) string {
 	return ""
 }
 
-// mostRecoveries is how often in a row a job recovers from lost output without a batch coming through.
+// mostRecoveries is how often in a row a job recovers from lost output, and one that runs once from anything that passes, as
+// deadlocks of a database do, without a batch coming through.
 const mostRecoveries = 5
 
 // backOff is how long to wait before everything is opened anew: the longer the more often it failed in a row, without a

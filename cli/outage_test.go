@@ -28,7 +28,8 @@ func TestWhatIsWaitedFor(t *testing.T) {
 		"nothing wrong":             {nil, true, false, ""},
 		"away after it has run":     {away, true, false, "out of reach"},
 		"away at the start":         {away, false, false, ""},
-		"away under availableNow":   {away, true, true, ""},
+		"away under availableNow":   {away, true, true, "out of reach"},
+		"away when that begins":     {away, false, true, ""},
 		"something to mend":         {fault.New("kafka.auth", "x", errors.New("no"), "y"), true, false, ""},
 		"staged output lost":        {lost, true, false, "what was staged is lost"},
 		"lost under availableNow":   {lost, true, true, "what was staged is lost"},
@@ -39,6 +40,24 @@ func TestWhatIsWaitedFor(t *testing.T) {
 		r := &running{job: &job.Job{Trigger: job.Trigger{AvailableNow: c.ends}}, opened: c.opened}
 		if got := r.passes(c.err, &backOff{}); got != c.want {
 			t.Errorf("%s: waits for %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestRunOnceEnds: a job that runs once waits for what passes, but not for ever.
+func TestRunOnceEnds(t *testing.T) {
+	away := fault.Passing("sql.server", "connection db", errors.New("deadlock"), "none")
+	for _, once := range []bool{true, false} {
+		r := &running{job: &job.Job{Trigger: job.Trigger{AvailableNow: once}}, opened: true}
+		var b backOff
+		for range mostRecoveries {
+			if r.passes(away, &b) == "" {
+				t.Fatalf("it ends after %d times", b.failed)
+			}
+			b.next()
+		}
+		if ends := r.passes(away, &b) == ""; ends != once {
+			t.Errorf("availableNow %t: it ends after %d times: %t", once, b.failed, ends)
 		}
 	}
 }
