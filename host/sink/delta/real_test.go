@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
@@ -161,7 +162,7 @@ func TestRealWriters(t *testing.T) {
 			ours()
 		}
 	}
-	const each = 25
+	const each = 10
 	starting := filepath.Join(t.TempDir(), "go")
 	var running []*exec.Cmd
 	for _, engine := range others {
@@ -208,7 +209,7 @@ func TestRealWriters(t *testing.T) {
 			}
 			checker(t, dir, want.Bytes(), "--txn", fmt.Sprintf("%s/lake=%d", query, next-1))
 			return
-		default:
+		case <-time.After(10 * time.Millisecond): // to look without a pause would keep a processor from Spark
 			s, err := log.Snapshot(context.Background())
 			if err != nil {
 				t.Fatal(err)
