@@ -79,7 +79,7 @@ func (t *Target) gather(lanes []sink.Lane) (*changes, error) {
 		}
 		next := [2]int{} // rows taken of each table
 		for _, o := range l.ops {
-			ch := change{table: l.table, row: next[o], deleted: o == remove}
+			ch := change{table: l.Table, row: next[o], deleted: o == remove}
 			if ch.deleted {
 				ch.table = l.deleted
 			}

@@ -12,33 +12,9 @@ import (
 	"github.com/wasmill/wasmill/host/sink"
 )
 
-// appendLane takes JSON objects as typed rows.
-type appendLane struct {
-	table *rows.Table
-	check partition.Checker
-}
-
-func (l *appendLane) Append(r *abi.Record) error {
-	if err := l.table.Append(r.Value); err != nil {
-		return err
-	}
-	if len(l.check.Columns) == 0 {
-		return nil
-	}
-	if m := l.check.Check(l.table, l.table.Len()-1); m != nil {
-		l.table.Truncate(l.table.Len() - 1)
-		return m
-	}
-	return nil
-}
-
-func (l *appendLane) Reset()       { l.table.Reset() }
-func (l *appendLane) Rows() int64  { return int64(l.table.Len()) }
-func (l *appendLane) Bytes() int64 { return l.table.Bytes() }
-
 // upsertLane takes rows and deletions, in their order.
 type upsertLane struct {
-	appendLane
+	partition.Lane
 	key     []int       // columns of the table
 	deleted *rows.Table // keys alone
 	ops     []op
@@ -57,14 +33,14 @@ func (l *upsertLane) Append(r *abi.Record) error {
 	if r.Value == nil {
 		return l.delete(r.Key)
 	}
-	if err := l.appendLane.Append(r); err != nil {
+	if err := l.Lane.Append(r); err != nil {
 		return err
 	}
-	row := l.table.Len() - 1
+	row := l.Table.Len() - 1
 	for _, c := range l.key {
-		if l.table.Column(c).Valid[row] == 0 {
-			l.table.Truncate(row)
-			return noKeyValue(l.table.Schema().Column(c).Name)
+		if l.Table.Column(c).Valid[row] == 0 {
+			l.Table.Truncate(row)
+			return noKeyValue(l.Table.Schema().Column(c).Name)
 		}
 	}
 	l.ops = append(l.ops, put)
@@ -133,10 +109,10 @@ func keyTexts(key []byte, columns int) ([]string, *sink.Misfit) {
 }
 
 func (l *upsertLane) Reset() {
-	l.appendLane.Reset()
+	l.Lane.Reset()
 	l.deleted.Reset()
 	l.ops = l.ops[:0]
 }
 
 func (l *upsertLane) Rows() int64  { return int64(len(l.ops)) }
-func (l *upsertLane) Bytes() int64 { return l.table.Bytes() + l.deleted.Bytes() + int64(len(l.ops)) }
+func (l *upsertLane) Bytes() int64 { return l.Table.Bytes() + l.deleted.Bytes() + int64(len(l.ops)) }

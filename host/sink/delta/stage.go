@@ -142,11 +142,11 @@ func (t *Target) stageAppend(w *partWriter, l *layout, lanes []sink.Lane) error 
 	}
 	var tables []*rows.Table
 	for _, lane := range lanes {
-		a, ok := lane.(*appendLane)
+		a, ok := lane.(*partition.Lane)
 		if !ok {
 			return fmt.Errorf("a lane of another target: %T", lane)
 		}
-		tables = append(tables, a.table)
+		tables = append(tables, a.Table)
 	}
 	enc, err := t.encoder(t.cfg.Schema, l.by)
 	if err != nil {
@@ -209,16 +209,16 @@ func (t *Target) checkFolders(l *layout, lanes []sink.Lane) error {
 // rowsIn returns the rows of a lane, and where each stands among all that the lane took.
 func rowsIn(lane sink.Lane) (table *rows.Table, place func(row int) int64, err error) {
 	switch l := lane.(type) {
-	case *appendLane:
-		return l.table, func(row int) int64 { return int64(row) }, nil
+	case *partition.Lane:
+		return l.Table, func(row int) int64 { return int64(row) }, nil
 	case *upsertLane:
-		places := make([]int64, 0, l.table.Len())
+		places := make([]int64, 0, l.Table.Len())
 		for i, o := range l.ops {
 			if o == put {
 				places = append(places, int64(i))
 			}
 		}
-		return l.table, func(row int) int64 { return places[row] }, nil
+		return l.Table, func(row int) int64 { return places[row] }, nil
 	}
 	return nil, nil, fmt.Errorf("a lane of another target: %T", lane)
 }

@@ -71,7 +71,7 @@ func (t *Target) NewLane(name string) (sink.Lane, error) {
 	if name != t.cfg.Sink {
 		return nil, fmt.Errorf("target %s has no sink %q", t.cfg.Sink, name)
 	}
-	l := appendLane{table: rows.NewTable(t.cfg.Schema), check: partition.Checker{Columns: t.partition, Room: t.room()}}
+	l := partition.Lane{Table: rows.NewTable(t.cfg.Schema), Check: partition.Checker{Columns: t.partition, Room: t.room()}}
 	if len(t.key) == 0 {
 		return &l, nil
 	}
@@ -79,7 +79,7 @@ func (t *Target) NewLane(name string) (sink.Lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &upsertLane{appendLane: l, key: t.key, deleted: rows.NewTable(keys)}, nil
+	return &upsertLane{Lane: l, key: t.key, deleted: rows.NewTable(keys)}, nil
 }
 
 // longestPart is a part's name with all its numbers at their largest, less what follows the last dot.

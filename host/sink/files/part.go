@@ -90,8 +90,8 @@ func (p *partWriter) lanes(lanes []sink.Lane) error {
 	var raw []*rawLane
 	for _, l := range lanes {
 		switch l := l.(type) {
-		case *tableLane:
-			tables = append(tables, l.table)
+		case *partition.Lane:
+			tables = append(tables, l.Table)
 		case *rawLane:
 			raw = append(raw, l)
 		default:

@@ -62,7 +62,7 @@ func (t *Target) NewLane(name string) (sink.Lane, error) {
 	if t.cfg.Schema == nil {
 		return &rawLane{updates: t.cfg.Updates}, nil
 	}
-	return &tableLane{table: rows.NewTable(t.cfg.Schema), check: partition.Checker{Columns: t.partition, Room: t.room()}}, nil
+	return &partition.Lane{Table: rows.NewTable(t.cfg.Schema), Check: partition.Checker{Columns: t.partition, Room: t.room()}}, nil
 }
 
 // longestPart is a part's name with all its numbers at their largest, less what follows the last dot.
