@@ -126,6 +126,9 @@ type TargetOutcome struct {
 	Last   BatchID         `json:"last"`
 	Digest string          `json:"digest,omitempty"` // batch digest of Last
 	Sinks  []string        `json:"sinks,omitempty"`  // whose records this batch has for it, in byte order
+	// Guarantee is what the target promised when the batch was decided, where a job chooses it; "" where it does not, or in
+	// records of versions that did not note it.
+	Guarantee string `json:"guarantee,omitempty"`
 }
 
 // SourceOutcome is a source's event-time standing after a batch.

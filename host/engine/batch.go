@@ -258,7 +258,9 @@ func (e *Engine) decideBatch(ctx context.Context, b *batch) error {
 		return err
 	}
 	for id, staged := range b.staged {
-		d.Targets[id] = checkpoint.TargetOutcome{Staged: staged, Last: d.Batch, Digest: d.Digest, Sinks: e.sinksFor(id, b.out)}
+		d.Targets[id] = checkpoint.TargetOutcome{
+			Staged: staged, Last: d.Batch, Digest: d.Digest, Sinks: e.sinksFor(id, b.out), Guarantee: d.Targets[id].Guarantee,
+		}
 	}
 	for i := range e.cfg.Graph.Sources {
 		s := &e.cfg.Graph.Sources[i]
@@ -289,13 +291,17 @@ func (e *Engine) carry(ctx context.Context, before, d *checkpoint.Decision) erro
 	}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
 		o := outcomeOf(before, id)
-		if p, open := e.pubs[id]; !open || sameAs(id, p, o) != nil {
+		if p, open := e.pubs[id]; !open || !is(p, o) {
 			var err error
 			if o, err = e.standing(ctx, before, id); err != nil {
 				return err
 			}
 		}
-		d.Targets[id] = checkpoint.TargetOutcome{Last: o.Last, Digest: o.Digest}
+		o.Guarantee = outcomeOf(before, id).Guarantee
+		if t := e.target(id); t != nil {
+			o.Guarantee = chosenGuarantee(t.Traits())
+		}
+		d.Targets[id] = checkpoint.TargetOutcome{Last: o.Last, Digest: o.Digest, Guarantee: o.Guarantee}
 	}
 	return nil
 }

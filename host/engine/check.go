@@ -17,7 +17,8 @@ type Records interface {
 }
 
 // CheckTarget holds what a target has published against the checkpoint, by the rule that a start goes by: the decision of
-// the last planned batch, nil when it has none, and the decision before it. A target that may repeat is never wrong.
+// the last planned batch, nil when it has none, and the decision before it. A target that may repeat is never wrong, and one
+// that did until now may know of less.
 func CheckTarget(ctx context.Context, r Records, t sink.Target, p sink.Published, decision, before *checkpoint.Decision) error {
 	if mayRepeat(t.Traits()) {
 		return nil
@@ -26,7 +27,10 @@ func CheckTarget(ctx context.Context, r Records, t sink.Target, p sink.Published
 	if last == nil {
 		last = before
 	}
-	differs, err := stands(ctx, r, t.ID(), p, last)
+	if Raised(t, last) && p.Batch < outcomeOf(last, t.ID()).Last {
+		return nil // the start tells it
+	}
+	differs, err := stands(ctx, r, t, p, last)
 	if err != nil || differs == nil || decision == nil {
 		return errors.Join(err, differs)
 	}
@@ -34,7 +38,7 @@ func CheckTarget(ctx context.Context, r Records, t sink.Target, p sink.Published
 	if err != nil || o.Last != decision.Batch {
 		return errors.Join(err, differs)
 	}
-	was, err := stands(ctx, r, t.ID(), p, before)
+	was, err := stands(ctx, r, t, p, before)
 	if err != nil || was == nil {
 		return err // the start publishes it
 	}
@@ -43,15 +47,16 @@ func CheckTarget(ctx context.Context, r Records, t sink.Target, p sink.Published
 
 // stands says how a target differs from where a decision has it, or nil. Where a person chose to skip a batch, the target
 // may stand before it, and at it too: it may have had it all along.
-func stands(ctx context.Context, r Records, target string, p sink.Published, d *checkpoint.Decision) (differs, err error) {
-	if sameAs(target, p, outcomeOf(d, target)) == nil {
+func stands(ctx context.Context, r Records, t sink.Target, p sink.Published, d *checkpoint.Decision) (differs, err error) {
+	target := t.ID()
+	if is(p, outcomeOf(d, target)) {
 		return nil, nil
 	}
 	o, err := standingOf(ctx, r, d, target)
 	if err != nil {
 		return nil, err
 	}
-	if differs = sameAs(target, p, o); differs == nil || p.Batch < 0 {
+	if differs = sameAs(t, p, o); differs == nil || p.Batch < 0 {
 		return differs, nil
 	}
 	res, err := r.Resolution(ctx, p.Batch, target)
@@ -62,7 +67,7 @@ func stands(ctx context.Context, r Records, target string, p sink.Published, d *
 	if err != nil {
 		return nil, err
 	}
-	if sameAs(target, p, outcomeOf(skipped, target)) == nil {
+	if is(p, outcomeOf(skipped, target)) {
 		return nil, nil
 	}
 	return differs, nil

@@ -86,7 +86,7 @@ type SinkStats struct {
 type Recovery struct {
 	Batch  checkpoint.BatchID
 	Target string // "" when it concerns the batch
-	Rung   string // none, done, published, spool, rerun, undecided, skipped, forced
+	Rung   string // none, done, published, spool, rerun, undecided, skipped, forced, raised
 	Detail string
 }
 

@@ -49,6 +49,9 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := e.raise(ctx, pubs, dec, b.before); err != nil {
+		return err
+	}
 	if err := e.restoreState(ctx, b.before, dec); err != nil {
 		return err
 	}
@@ -303,7 +306,7 @@ func (e *Engine) called(b *batch) int {
 
 func (e *Engine) anyMayRepeat(b *batch) bool {
 	for _, t := range e.targets {
-		if mayRepeat(t.Traits()) && outcomeOf(b.decision, t.ID()).Last == b.decision.Batch {
+		if (mayRepeat(t.Traits()) || Raised(t, b.decision)) && outcomeOf(b.decision, t.ID()).Last == b.decision.Batch {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ func (e *Engine) expect(ctx context.Context, pubs map[string]sink.Published, d *
 		if mayRepeat(t.Traits()) {
 			continue
 		}
-		differs, err := stands(ctx, e.cfg.Log, t.ID(), pubs[t.ID()], d)
+		differs, err := stands(ctx, e.cfg.Log, t, pubs[t.ID()], d)
 		if err != nil || differs != nil {
 			return errors.Join(err, differs)
 		}
@@ -42,26 +43,43 @@ func (e *Engine) standing(ctx context.Context, d *checkpoint.Decision, target st
 
 // The ways out after a target and its checkpoint have come apart. A new directory alone is none: it is behind.
 const (
-	beginAnew    = "go on from here into new places: `wasmill checkpoint fork --to DIR`, then DIR under `checkpoint` in the job file and a new directory for each sink"
-	wayOutAhead  = "put the checkpoint back that belongs to this output; or " + beginAnew
-	wayOutBehind = "put the output back where it was (a topic with its marker topic), or its path in the job file; or " + beginAnew
-	wayOutOther  = "put the checkpoint and the output back that belong together; or " + beginAnew
+	beginAnew   = "go on from here into new places: `wasmill checkpoint fork --to DIR`, then DIR under `checkpoint` in the job file and a new directory for each sink that has one"
+	wayOutAhead = "put the checkpoint back that belongs to this output; or " + beginAnew
+	wayOutOther = "put the checkpoint and the output back that belong together; or " + beginAnew
 )
 
-// sameAs compares what a target has published with what the checkpoint says it has.
-func sameAs(id string, p sink.Published, o checkpoint.TargetOutcome) error {
+// is reports whether a target has published what the checkpoint says it has.
+func is(p sink.Published, o checkpoint.TargetOutcome) bool {
+	return p.Batch == o.Last && p.Digest == o.Digest
+}
+
+// sameAs says how what a target has published differs from what the checkpoint says it has, or nil.
+func sameAs(t sink.Target, p sink.Published, o checkpoint.TargetOutcome) error {
+	id := t.ID()
 	switch {
 	case p.Batch > o.Last:
 		return fault.New(CodeTargetAhead, "target "+id,
 			fmt.Errorf("it has published %s, the checkpoint knows of %s: was an older copy of the checkpoint restored?", batchText(p.Batch), batchText(o.Last)), wayOutAhead)
 	case p.Batch < o.Last:
-		return fault.New(CodeTargetBehind, "target "+id,
-			fmt.Errorf("it has published %s, the checkpoint says %s: was the output removed or an older copy restored?", batchText(p.Batch), batchText(o.Last)), wayOutBehind)
+		return behind(t, p, o)
 	case p.Digest != o.Digest:
 		return fault.New(CodeTargetDiffers, "target "+id,
 			fmt.Errorf("its batch %d has digest %s, the checkpoint says %s: do two checkpoints write to it?", p.Batch, p.Digest, o.Digest), wayOutOther)
 	}
 	return nil
+}
+
+// behind is the fault of a target that knows of less than the checkpoint says it has published.
+func behind(t sink.Target, p sink.Published, o checkpoint.TargetOutcome) error {
+	if f, ok := t.(sink.Forgetful); ok {
+		if err := f.Forgot(o.Last); err != nil {
+			return err
+		}
+	}
+	putBack := cmp.Or(t.Traits().PutBack, "put the output back where it was, or its path in the job file")
+	return fault.New(CodeTargetBehind, "target "+t.ID(),
+		fmt.Errorf("it has published %s, the checkpoint says %s: was the output removed or an older copy restored?", batchText(p.Batch), batchText(o.Last)),
+		putBack+"; or "+beginAnew)
 }
 
 func batchText(id checkpoint.BatchID) string {
@@ -94,14 +112,14 @@ func (e *Engine) pending(ctx context.Context, b *batch, pubs map[string]sink.Pub
 			continue
 		}
 		p := pubs[t.ID()]
-		differs, err := stands(ctx, e.cfg.Log, t.ID(), p, b.decision)
+		differs, err := stands(ctx, e.cfg.Log, t, p, b.decision)
 		if err != nil {
 			return nil, err
 		}
 		if differs == nil {
 			continue
 		}
-		before, err := stands(ctx, e.cfg.Log, t.ID(), p, b.before)
+		before, err := stands(ctx, e.cfg.Log, t, p, b.before)
 		if err != nil {
 			return nil, err
 		}

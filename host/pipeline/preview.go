@@ -151,21 +151,22 @@ func (p *Program) lookAtTail(ctx context.Context) (*tail, error) {
 
 // changes lists what has changed since the last decision. Where that cannot be told, unknown says why.
 func (p *Program) changes(ctx context.Context, t *tail) (changes []job.Change, unknown string, err error) {
-	if t.before == nil || t.before.Revision == "" || t.before.Revision == p.Revision {
-		return nil, "", nil
+	guarantees, err := p.guarantees(t)
+	if err != nil || t.before == nil || t.before.Revision == "" || t.before.Revision == p.Revision {
+		return guarantees, "", err
 	}
 	was, err := t.reader.Revision(ctx, t.before.Revision)
 	if coded, ok := errors.AsType[*checkpoint.Error](err); ok && (coded.ErrCode == checkpoint.CodeMissing || coded.ErrCode == checkpoint.CodeDamaged) {
-		return nil, err.Error(), nil
+		return guarantees, err.Error(), nil
 	}
 	if err != nil {
 		return nil, "", err
 	}
 	changes, err = job.Compare(was, p.Canonical)
 	if errors.Is(err, job.ErrNoRevision) {
-		return nil, err.Error(), nil
+		return guarantees, err.Error(), nil
 	}
-	return changes, "", err
+	return append(changes, guarantees...), "", err
 }
 
 func (v *Preview) compare(ctx context.Context, p *Program, t *tail) (err error) {

@@ -45,6 +45,10 @@ type Traits struct {
 	Volatile bool
 	// Why is the reason for the guarantee in one sentence, shown by `wasmill plan`.
 	Why string
+	// Chosen: the job file says which guarantee it is, and may say another one at the next start.
+	Chosen bool
+	// PutBack says what to put back when the target knows of less than the checkpoint says that it has; "" is the output.
+	PutBack string
 }
 
 // Output is what one batch hands to a target. The target owns the lanes until Stage returns.

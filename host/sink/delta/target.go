@@ -39,6 +39,8 @@ type Target struct {
 	last  sink.Published  // as this process knows it
 	table string          // the table's id; "" before there is one
 	stamp stamp           // of the newest entry, by which a table is known again
+	// forgets is after how long the table forgets what is published, "" for never.
+	forgets string
 
 	known  map[string]bool               // folders whose names are durable
 	fresh  map[string]checkpoint.BatchID // files that this process has written and not published
@@ -53,6 +55,7 @@ type Target struct {
 var (
 	_ sink.Target    = (*Target)(nil)
 	_ sink.Inspector = (*Target)(nil)
+	_ sink.Forgetful = (*Target)(nil)
 )
 
 // ID returns the sink's name.
@@ -63,6 +66,7 @@ func (t *Target) Traits() sink.Traits {
 	return sink.Traits{
 		Guarantee: sink.ExactlyOnce,
 		Why:       "each batch is one entry of the table's log, created once, that names its files and carries the number of the batch",
+		PutBack:   "put the table back where it was, or its path in the job file",
 	}
 }
 
@@ -145,12 +149,16 @@ func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, err
 // look reads the table, holds it against the settings and says what is published. A nil snapshot: there is no table.
 func (t *Target) look(ctx context.Context, log *delta.Log, o sink.Owner) (*delta.Snapshot, sink.Published, error) {
 	none := sink.Published{Batch: checkpoint.NoBatch}
+	t.forgets = ""
 	base, err := log.Snapshot(ctx)
 	if errors.Is(err, delta.ErrNoTable) {
 		return nil, none, t.checkForeign()
 	}
 	if err != nil {
 		return nil, none, err
+	}
+	if d, set := base.TxnRetention(); set {
+		t.forgets = d.String()
 	}
 	if _, err := t.layoutFor(base, t.want()); err != nil {
 		return nil, none, err
@@ -181,6 +189,15 @@ func (t *Target) checkForeign() error {
 		}
 	}
 	return nil
+}
+
+// Forgot implements sink.Forgetful.
+func (t *Target) Forgot(batch checkpoint.BatchID) error {
+	if t.forgets == "" {
+		return nil
+	}
+	return t.fail(CodeExpired, "unset the table property delta.setTransactionRetentionDuration, and "+beginAnew,
+		"the table does not know that batch %d is published: its property delta.setTransactionRetentionDuration has it forget that when nothing is for %s", batch, t.forgets)
 }
 
 // warnOfRetention tells of a property by which the table forgets what is published.

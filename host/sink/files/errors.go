@@ -48,7 +48,7 @@ func (t *Target) wrap(op string, err error) error {
 	var errno syscall.Errno
 	switch {
 	case durable.NoSpace(err):
-		return fault.New(CodeNoSpace, t.dir, err, "make room on the disk; the job goes on by itself")
+		return fault.New(CodeNoSpace, t.dir, err, "make room on the disk; then the job goes on by itself, or when it is started again if its trigger is availableNow")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fault.New(CodePermission, t.dir, err, "give the user that runs wasmill the right to write in this directory")
 	case errors.As(err, &locked):

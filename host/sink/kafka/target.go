@@ -54,13 +54,14 @@ func (t *Target) ID() string { return t.cfg.Connection.Name }
 func (t *Target) Traits() sink.Traits {
 	if t.cfg.Guarantee == sink.AtLeastOnce {
 		return sink.Traits{
-			Guarantee: sink.AtLeastOnce, Volatile: true,
+			Guarantee: sink.AtLeastOnce, Volatile: true, Chosen: true,
 			Why: "asked for by `delivery: at-least-once`: records are produced without a transaction, a batch that was cut off is produced again",
 		}
 	}
 	return sink.Traits{
-		Guarantee: sink.ExactlyOnce, Volatile: true,
-		Why: "each batch is one transaction over all topics of the cluster, with a marker that says which; readers of committed records see it once",
+		Guarantee: sink.ExactlyOnce, Volatile: true, Chosen: true,
+		Why:     "each batch is one transaction over all topics of the cluster, with a marker that says which; readers of committed records see it once",
+		PutBack: "put the topics back with their marker topic, or the cluster's address in the connection",
 	}
 }
 

@@ -40,13 +40,14 @@ func (t *Target) ID() string { return t.cfg.Connection }
 func (t *Target) Traits() sink.Traits {
 	if !t.exact() {
 		return sink.Traits{
-			Guarantee: sink.AtLeastOnce, Volatile: true,
+			Guarantee: sink.AtLeastOnce, Volatile: true, Chosen: true,
 			Why: "asked for by `idempotence: none`: the database does not say which batch it has, so one whose commit was cut off is written again",
 		}
 	}
 	return sink.Traits{
-		Guarantee: sink.ExactlyOnce, Volatile: true,
-		Why: "each batch is one transaction over all tables of the connection, with the batch's number in " + epochTable,
+		Guarantee: sink.ExactlyOnce, Volatile: true, Chosen: true,
+		Why:     "each batch is one transaction over all tables of the connection, with the batch's number in " + epochTable,
+		PutBack: "put the database back that has the rows and the job's row in " + epochTable + ", or its place in the connection",
 	}
 }
 
