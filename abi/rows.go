@@ -62,7 +62,7 @@ func (w *RowWriter) Int16(x int16) {
 // Bits32 writes an int32, the bits of a float, a date in days since 1970, or a decimal of up to 9 digits.
 func (w *RowWriter) Bits32(x uint32) { w.buf = binary.LittleEndian.AppendUint32(append(w.buf, 1), x) }
 
-// Bits64 writes an int64, the bits of a double, a timestamp in microseconds since 1970, or a decimal of 10 to 18 digits.
+// Bits64 writes an int64, the bits of a double, a timestamp or timestamp_ntz in microseconds since 1970, or a decimal of 10 to 18 digits.
 func (w *RowWriter) Bits64(x uint64) { w.buf = binary.LittleEndian.AppendUint64(append(w.buf, 1), x) }
 
 // Bits128 writes a decimal of more than 18 digits: the low and the high half of its unscaled number.

@@ -21,7 +21,7 @@ func free(*Metadata) error { return nil }
 var readRules = map[string]rule{
 	"columnMapping":       noColumnMapping,
 	"deletionVectors":     free, // Add.File refuses a file that has one
-	"timestampNtz":        free, // ParseSchema refuses a column of the type
+	featureNTZ:            free,
 	"v2Checkpoint":        free, // the log is read as far as entries and classic checkpoints go
 	"vacuumProtocolCheck": free,
 }
@@ -39,7 +39,7 @@ var writeRules = map[string]rule{
 	"deletionVectors":     free,
 	"domainMetadata":      free,
 	"inCommitTimestamp":   free,
-	"timestampNtz":        free,
+	featureNTZ:            free,
 	"vacuumProtocolCheck": free,
 }
 
@@ -80,7 +80,7 @@ func checkWrite(p Protocol, m *Metadata) error {
 	for _, f := range writing {
 		reading = slices.DeleteFunc(slices.Clone(reading), func(r string) bool { return r == f })
 	}
-	return errors.Join(err, err2, apply(m, reading, readRules), apply(m, writing, writeRules))
+	return errors.Join(err, err2, apply(m, reading, readRules), apply(m, writing, writeRules), unlisted(p, m))
 }
 
 func readFeatures(p Protocol) ([]string, error) {

@@ -11,9 +11,12 @@ import (
 // ErrEmptyPartition says that a value is an empty text, which a table cannot tell from null in a partition column.
 var ErrEmptyPartition = errors.New("an empty text cannot be told from null in a partition column")
 
-// PartitionText appends the value of a row as partitionValues holds it; time stamps are ISO 8601 in UTC with microseconds. A
-// null has no text and is not for it.
+// PartitionText appends the value of a row as partitionValues holds it; time stamps are ISO 8601 in UTC with microseconds,
+// those without a zone as Spark writes them, `2026-01-02 03:04:05.678`. A null has no text and is not for it.
 func PartitionText(dst []byte, v *rows.Vector, row int) ([]byte, error) {
+	if v.Type.Kind == rows.TimestampNTZ {
+		return rows.AppendTimestamp(dst, v.I64[row], ' ', false), nil
+	}
 	from := len(dst)
 	dst = v.AppendText(dst, row)
 	if len(dst) == from {

@@ -16,6 +16,7 @@ import (
 var primitives = map[string]rows.Kind{
 	"string": rows.String, "boolean": rows.Boolean, "byte": rows.Int8, "short": rows.Int16, "integer": rows.Int32, "long": rows.Int64,
 	"float": rows.Float, "double": rows.Double, "date": rows.Date, "timestamp": rows.Timestamp, "binary": rows.Binary,
+	"timestamp_ntz": rows.TimestampNTZ,
 }
 
 var primitiveNames = func() map[rows.Kind]string {
@@ -244,6 +245,3 @@ func CheckPartition(s *rows.Schema, columns []string) error {
 	}
 	return nil
 }
-
-// NewProtocol is the protocol of a new table: the oldest that holds the schema, so that every engine can write there.
-func NewProtocol(*rows.Schema) Protocol { return Protocol{MinReader: 1, MinWriter: 2} }

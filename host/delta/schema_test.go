@@ -26,7 +26,7 @@ func schemaOf(t testing.TB, columns ...string) *rows.Schema {
 
 func TestSchemaString(t *testing.T) {
 	s := schemaOf(t, "a", "int8", "b", "int16 not null", "c", "int32", "d", "int64", "e", "decimal(9,2)", "f", "timestamp(ms)",
-		"l", "list<int32 not null>", "m", "map<string, struct<x: date, \"y\": list<binary>>>", `q"ü`, "string")
+		"l", "list<int32 not null>", "m", "map<string, struct<x: date, \"y\": list<binary>>>", `q"ü`, "string", "n", "timestamp_ntz")
 	field := func(name, typ, nullable string) string {
 		return fmt.Sprintf(`{"name":"%s","type":%s,"nullable":%s,"metadata":{}}`, name, typ, nullable)
 	}
@@ -36,7 +36,7 @@ func TestSchemaString(t *testing.T) {
 		field("l", `{"type":"array","elementType":"integer","containsNull":false}`, "true"),
 		field("m", `{"type":"map","keyType":"string","valueType":{"type":"struct","fields":[`+field("x", `"date"`, "true")+","+
 			field("y", `{"type":"array","elementType":"binary","containsNull":true}`, "true")+`]},"valueContainsNull":true}`, "true"),
-		field(`q\"ü`, `"string"`, "true"),
+		field(`q\"ü`, `"string"`, "true"), field("n", `"timestamp_ntz"`, "true"),
 	}, ",") + "]}"
 	if got := delta.SchemaString(s); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
@@ -44,7 +44,7 @@ func TestSchemaString(t *testing.T) {
 }
 
 func drawType(t *rapid.T, depth int) rows.Type {
-	kinds := []string{"string", "boolean", "int8", "int16", "int32", "int64", "float", "double", "decimal(38,3)", "decimal(1,0)", "date", "timestamp", "binary"}
+	kinds := []string{"string", "boolean", "int8", "int16", "int32", "int64", "float", "double", "decimal(38,3)", "decimal(1,0)", "date", "timestamp", "timestamp_ntz", "binary"}
 	typ, err := rows.ParseType(rapid.SampledFrom(kinds).Draw(t, "kind"))
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestSchemasThatAreRefused(t *testing.T) {
 		{"", "type"},
 		{`"long"`, "not a struct"},
 		{`{"type":"struct","fields":[]}`, "at least one"},
-		{field(`"timestamp_ntz"`), `column "c": the type "timestamp_ntz"`},
+		{field(`"timestamp_ltz"`), `column "c": the type "timestamp_ltz"`},
 		{field(`"variant"`), "variant"},
 		{field(`"interval year"`), "interval"},
 		{field(`"decimal(39,0)"`), "precision"},

@@ -108,8 +108,8 @@ func appendMin(dst []byte, c *parquetfile.ColumnStats) []byte {
 			return dst
 		}
 		return rows.AppendQuoted(dst, prefix(v.Bytes, boundChars))
-	case rows.Timestamp:
-		return appendMillis(dst, v.Int-mod(v.Int, 1000))
+	case rows.Timestamp, rows.TimestampNTZ:
+		return appendMillis(dst, v.Int-mod(v.Int, 1000), c.Type.Kind)
 	case rows.Float, rows.Double:
 		if v.Float == 0 {
 			return append(dst, "-0.0"...)
@@ -128,8 +128,8 @@ func appendMax(dst []byte, c *parquetfile.ColumnStats) []byte {
 			return rows.AppendQuoted(dst, above)
 		}
 		return dst
-	case rows.Timestamp:
-		return appendMillis(dst, v.Int+mod(-v.Int, 1000))
+	case rows.Timestamp, rows.TimestampNTZ:
+		return appendMillis(dst, v.Int+mod(-v.Int, 1000), c.Type.Kind)
 	case rows.Float, rows.Double:
 		if v.Float == 0 {
 			return append(dst, "0.0"...)
@@ -155,13 +155,17 @@ func appendBound(dst []byte, t rows.Type, v rows.Value) []byte {
 // lastMicro is the last microsecond of the year 9999.
 const lastMicro = 253_402_300_799_999_999
 
-// appendMillis appends a time stamp of whole milliseconds as ISO 8601, nothing when it has no text.
-func appendMillis(dst []byte, micros int64) []byte {
+// appendMillis appends a time stamp of whole milliseconds as ISO 8601, with Z if it is an instant; nothing when it has no text.
+func appendMillis(dst []byte, micros int64, k rows.Kind) []byte {
 	if micros > lastMicro {
 		return dst
 	}
-	dst = rows.AppendTimestamp(append(dst, '"'), micros, 'T', true)
-	return append(dst[:len(dst)-len("000Z")], `Z"`...)
+	dst = rows.AppendLocal(append(dst, '"'), micros)
+	dst = dst[:len(dst)-len("000")]
+	if k == rows.Timestamp {
+		dst = append(dst, 'Z')
+	}
+	return append(dst, '"')
 }
 
 func mod(a, b int64) int64 { return (a%b + b) % b }

@@ -20,7 +20,8 @@ type Column struct {
 
 // ColumnType is the type of a column.
 type ColumnType struct {
-	// Kind is string, boolean, int8, int16, int32, int64, float, double, decimal, timestamp, date, binary, list, map or struct.
+	// Kind is string, boolean, int8, int16, int32, int64, float, double, decimal, timestamp, timestamp_ntz, date, binary, list,
+	// map or struct.
 	Kind string
 	// Precision and Scale are those of a decimal: 1 to 38 digits, Scale of them after the point.
 	Precision, Scale int
@@ -47,7 +48,7 @@ func columnTypeOf(t rows.Type) ColumnType {
 	return c
 }
 
-var plainKinds = [...]string{"string", "boolean", "int8", "int16", "int32", "int64", "float", "double", "timestamp", "date", "binary"}
+var plainKinds = [...]string{"string", "boolean", "int8", "int16", "int32", "int64", "float", "double", "timestamp", "timestamp_ntz", "date", "binary"}
 
 // columnAliases are what other systems call the types.
 var columnAliases = map[string]string{
@@ -56,6 +57,7 @@ var columnAliases = map[string]string{
 	"float64": "double", "datetime": "timestamp", "time": "timestamp", "bytes": "binary", "blob": "binary",
 	"numeric": `decimal(18,2)`, "decimal": `decimal(18,2)`, "array": "list<string>", "list": "list<string>", "map": "map<string, string>",
 	"struct": "struct<name: string>", "object": "struct<name: string>", "timestamp_ms": "timestamp(ms)", "timestamp_us": "timestamp(us)",
+	"timestamptz": "timestamp", "timestamp_ltz": "timestamp", "timestampntz": "timestamp_ntz", "local_timestamp": "timestamp_ntz",
 }
 
 var (

@@ -209,7 +209,7 @@ func describeFilesSink() Field {
 			{
 				Name: "schema", Type: TypeColumns, Example: `{carrier: string, at: timestamp, delay: "decimal(9,2)"}`,
 				Doc: "The columns in order, name: type. parquet and csv need it, unless they take binary rows, whose columns they then have. Types: string, boolean, int8, int16, int32, int64, float, double, " +
-					"decimal(p,s), timestamp, timestamp(s|ms|us), date, binary, list<type>, map<key, value>, struct<name: type, ..>, each possibly followed by not null.",
+					"decimal(p,s), timestamp, timestamp(s|ms|us), timestamp_ntz, date, binary, list<type>, map<key, value>, struct<name: type, ..>, each possibly followed by not null.",
 			},
 			{
 				Name: "partitionBy", Type: TypeList, Elem: &Field{Type: TypeString}, Max: 16, Example: "[carrier]",

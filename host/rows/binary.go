@@ -97,7 +97,7 @@ func (v *Vector) quickValue(b []byte, i, n int) int {
 		v.I32[n] = int32(binary.LittleEndian.Uint32(b[i+1:]))
 		v.Valid[n] = 1
 		return i + 5
-	case Timestamp:
+	case Timestamp, TimestampNTZ:
 		x := int64(binary.LittleEndian.Uint64(b[i+1:]))
 		if x < firstMicro || x > lastMicro {
 			return 0
@@ -210,7 +210,7 @@ func (v *Vector) inRange(n int) bool {
 	switch v.Type.Kind {
 	case Date:
 		return v.I32[n] >= firstDay && v.I32[n] <= lastDate
-	case Timestamp:
+	case Timestamp, TimestampNTZ:
 		return v.I64[n] >= firstMicro && v.I64[n] <= lastMicro
 	case Decimal:
 		return v.Unscaled(n).digitsWithin(v.Type.Precision)

@@ -20,6 +20,7 @@
 //   - binary: a string of padded standard base64;
 //   - timestamp: an RFC 3339 string with any offset, years 0001 to 9999 of UTC, at most microseconds apart from trailing
 //     zeros; with a unit also an integer that counts it since 1970, in the same years; date: YYYY-MM-DD in the same years;
+//   - timestamp_ntz: the same date and time, with T or a blank between, and no offset; one with an offset is a misfit;
 //   - list: an array; struct: an object, by the rules for rows; map: an object, whose names are strings that stand for keys by
 //     the rules above. A key that comes twice is a misfit, also in two writings of one value;
 //   - null, and what is missing, is a misfit where the type says so. Of several misfits the first in the input counts.

@@ -24,6 +24,7 @@ const (
 	tooLong
 	badText
 	emptyText
+	zoned
 	missing
 	duplicate
 	badRow
@@ -48,6 +49,7 @@ var failWords = [...]struct{ code, reason string }{
 	tooLong:      {"length", "too many bytes for one batch"},
 	badText:      {"type", ""}, // textForms has the reason
 	emptyText:    {"type", "an empty text is no value, only null is none"},
+	zoned:        {"type", "the text has a time zone, and the type has none"},
 	missing:      {"missing", "no value, and null does not fit"},
 	duplicate:    {"duplicate", "a map has the key twice"},
 	badRow:       {"row", "the binary row is cut short or not well formed"},
@@ -112,17 +114,18 @@ func cutText(s string, most int) string {
 
 // textForms says what is wrong with a text, by the kind of its column.
 var textForms = [...]string{
-	Int8:      "the text is not a number",
-	Int16:     "the text is not a number",
-	Int32:     "the text is not a number",
-	Int64:     "the text is not a number",
-	Decimal:   "the text is not a number",
-	Float:     "the text is not a number, NaN, Infinity or -Infinity",
-	Double:    "the text is not a number, NaN, Infinity or -Infinity",
-	Boolean:   "the text is neither true nor false",
-	Timestamp: "the text is not an RFC 3339 time with its offset, as in 2013-01-31T10:00:00Z",
-	Date:      "the text is not a date, as in 2013-01-31",
-	Binary:    "the text is not base64 with its padding",
+	Int8:         "the text is not a number",
+	Int16:        "the text is not a number",
+	Int32:        "the text is not a number",
+	Int64:        "the text is not a number",
+	Decimal:      "the text is not a number",
+	Float:        "the text is not a number, NaN, Infinity or -Infinity",
+	Double:       "the text is not a number, NaN, Infinity or -Infinity",
+	Boolean:      "the text is neither true nor false",
+	Timestamp:    "the text is not an RFC 3339 time with its offset, as in 2013-01-31T10:00:00Z",
+	TimestampNTZ: "the text is not a date and a time without a zone, as in 2013-01-31T10:00:00",
+	Date:         "the text is not a date, as in 2013-01-31",
+	Binary:       "the text is not base64 with its padding",
 }
 
 // excerpt shows the JSON value at i in a message as it is written, at most 40 bytes of it. What cannot be shown so is

@@ -7,8 +7,8 @@ import (
 )
 
 // AppendText appends the value of row i as csv shows it: exact decimals, the shortest digits of a float that read back the
-// same, timestamps in RFC 3339 with microseconds and Z, base64 for binary, lists, maps and structs as JSON. A null appends
-// nothing.
+// same, timestamps in RFC 3339 with microseconds and Z, those without a zone in the same form without the Z, base64 for
+// binary, lists, maps and structs as JSON. A null appends nothing.
 func (v *Vector) AppendText(dst []byte, i int) []byte {
 	if v.Valid[i] == 0 {
 		return dst
@@ -86,6 +86,12 @@ func AppendTimestamp(dst []byte, micros int64, separator byte, full bool) []byte
 		dst = dst[:len(dst)-1]
 	}
 	return dst
+}
+
+// AppendLocal appends microseconds since 1970 as a date and a time without a zone, with six fractional digits.
+func AppendLocal(dst []byte, micros int64) []byte {
+	dst = AppendTimestamp(dst, micros, 'T', true)
+	return dst[:len(dst)-len("Z")]
 }
 
 func appendDate(dst []byte, days int64) []byte {

@@ -236,6 +236,10 @@ func (t *Table) value(v *Vector, b []byte, i, n int) (int, failure) {
 		x, end, fail := v.timestamp(b, i)
 		v.I64[n] = x
 		return end, fail
+	case TimestampNTZ:
+		x, end, fail := v.local(b, i)
+		v.I64[n] = x
+		return end, fail
 	case Date:
 		x, end, fail := parseDate(b, i)
 		v.I32[n] = x

@@ -41,7 +41,7 @@ func (t *Type) span() (lo, hi int64) {
 		return math.MinInt32, math.MaxInt32
 	case Date:
 		return firstDay, lastDate
-	case Timestamp:
+	case Timestamp, TimestampNTZ:
 		return firstMicro, lastMicro
 	}
 	return math.MinInt64, math.MaxInt64

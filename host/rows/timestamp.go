@@ -82,9 +82,34 @@ func holdsNumber(b []byte, i int) bool {
 	return fail.code == fits
 }
 
+// local reads a string of a date and a time without a zone as microseconds since 1970 by that clock.
+func (v *Vector) local(b []byte, i int) (int64, int, failure) {
+	if micros, end := v.clock(b, i); end > 0 && end < len(b) && b[end] == '"' {
+		return micros, end + 1, failure{}
+	}
+	s, end, fail := text(b, i)
+	if fail.code != fits {
+		return 0, i, fail
+	}
+	micros, code := localTime(s)
+	if code != fits {
+		return 0, i, failure{code, i}
+	}
+	return micros, end, failure{}
+}
+
 // utc reads the ordinary form "YYYY-MM-DDThh:mm:ss[.f]Z" with at most six digits, quotes included. It returns 0 for all
 // else.
 func (v *Vector) utc(b []byte, i int) (micros int64, end int) {
+	micros, end = v.clock(b, i)
+	if end == 0 || len(b)-end < 2 || b[end] != 'Z' || b[end+1] != '"' {
+		return 0, 0
+	}
+	return micros, end + 2
+}
+
+// clock reads "YYYY-MM-DDThh:mm:ss[.f] with at most six digits, from the quote on. It returns 0 for all else.
+func (v *Vector) clock(b []byte, i int) (micros int64, end int) {
 	if len(b)-i < 22 {
 		return 0, 0
 	}
@@ -114,10 +139,7 @@ func (v *Vector) utc(b []byte, i int) (micros int64, end int) {
 		micros *= pow10[6-(p-end-1)]
 		end = p
 	}
-	if len(b)-end < 2 || b[end] != 'Z' || b[end+1] != '"' {
-		return 0, 0
-	}
-	return (v.day.days*secondsPerDay+int64(h*3600+m*60+sec))*microsPerSecond + micros, end + 2
+	return (v.day.days*secondsPerDay+int64(h*3600+m*60+sec))*microsPerSecond + micros, end
 }
 
 // rfc3339 reads "2006-01-02T15:04:05[.fraction](Z|+hh:mm|-hh:mm)". A leap second is refused: no column can hold it.
@@ -126,27 +148,52 @@ func rfc3339(s []byte) (int64, failCode) {
 	if !ok || len(s) < 20 || s[10]|0x20 != 't' || s[13] != ':' || s[16] != ':' {
 		return 0, badText
 	}
-	h, m, sec := two(s, 11), two(s, 14), two(s, 17)
-	if h > 23 || m > 59 || sec > 59 {
-		return 0, badText
-	}
-	i := 19
-	var micros int64
-	if s[i] == '.' {
-		var code failCode
-		if micros, i, code = fraction(s, i+1); code != fits {
-			return 0, code
-		}
+	ofDay, i, code := timeOfDay(s)
+	if code != fits {
+		return 0, code
 	}
 	offset, ok := zone(s, i)
 	if !ok {
 		return 0, badText
 	}
-	seconds := days*secondsPerDay + int64(h*3600+m*60+sec) - offset
-	if seconds < firstSecond || seconds > lastSecond {
+	micros := (days*secondsPerDay-offset)*microsPerSecond + ofDay
+	if micros < firstMicro || micros > lastMicro {
 		return 0, outOfRange
 	}
-	return seconds*microsPerSecond + micros, fits
+	return micros, fits
+}
+
+// localTime reads "2006-01-02T15:04:05[.fraction]", also with a blank for the T.
+func localTime(s []byte) (int64, failCode) {
+	days, ok := civil(s)
+	if !ok || len(s) < 19 || s[10]|0x20 != 't' && s[10] != ' ' || s[13] != ':' || s[16] != ':' {
+		return 0, badText
+	}
+	ofDay, i, code := timeOfDay(s)
+	switch {
+	case code != fits:
+		return 0, code
+	case i == len(s):
+		return days*secondsPerDay*microsPerSecond + ofDay, fits
+	case s[i] == '+', s[i] == '-', s[i]|0x20 == 'z':
+		return 0, zoned
+	}
+	return 0, badText
+}
+
+// timeOfDay reads hh:mm:ss[.fraction] behind a date of ten characters, and returns what follows it.
+func timeOfDay(s []byte) (micros int64, end int, code failCode) {
+	h, m, sec := two(s, 11), two(s, 14), two(s, 17)
+	if h > 23 || m > 59 || sec > 59 {
+		return 0, 0, badText
+	}
+	end = 19
+	if end < len(s) && s[end] == '.' {
+		if micros, end, code = fraction(s, end+1); code != fits {
+			return 0, 0, code
+		}
+	}
+	return int64(h*3600+m*60+sec)*microsPerSecond + micros, end, fits
 }
 
 // fraction reads digits of a second, of which those after the sixth must be zeros.
@@ -162,7 +209,7 @@ func fraction(s []byte, i int) (micros int64, end int, code failCode) {
 		unit /= 10
 		i++
 	}
-	if i == start || i == len(s) {
+	if i == start {
 		return 0, i, badText
 	}
 	return micros, i, fits

@@ -22,11 +22,13 @@ const (
 	List
 	Map
 	Struct
+	TimestampNTZ // microseconds since 1970 of a clock without a time zone
 )
 
 var kindNames = map[Kind]string{
 	String: "string", Boolean: "boolean", Int8: "int8", Int16: "int16", Int32: "int32", Int64: "int64", Float: "float", Double: "double",
 	Decimal: "decimal", Timestamp: "timestamp", Date: "date", Binary: "binary", List: "list", Map: "map", Struct: "struct",
+	TimestampNTZ: "timestamp_ntz",
 }
 
 func (k Kind) String() string { return kindNames[k] }
@@ -37,7 +39,7 @@ func (k Kind) Nested() bool { return k == List || k == Map || k == Struct }
 // isKey reports whether the keys of a map may be of the kind. Floats may not: NaN is no key.
 func (k Kind) isKey() bool { return k != 0 && !k.Nested() && k != Float && k != Double }
 
-const keyNames = "string, boolean, int8, int16, int32, int64, decimal, timestamp, date nor binary"
+const keyNames = "string, boolean, int8, int16, int32, int64, decimal, timestamp, timestamp_ntz, date nor binary"
 
 // Unit is what an integer counts that stands for a timestamp.
 type Unit uint8

@@ -8,7 +8,7 @@ import (
 )
 
 // TypeNames lists the types that ParseType knows, for messages.
-const TypeNames = "string, boolean, int8, int16, int32, int64, float, double, decimal(precision,scale), timestamp, timestamp(s|ms|us), date, binary, " +
+const TypeNames = "string, boolean, int8, int16, int32, int64, float, double, decimal(precision,scale), timestamp, timestamp(s|ms|us), timestamp_ntz, date, binary, " +
 	"list<type>, map<type, type>, struct<name: type, ..>, each of them possibly followed by not null"
 
 // ParseType reads a type as a job file writes it: "int32", "decimal(9,2) not null", "struct<id: int64, tags: list<string>>".
@@ -77,6 +77,10 @@ func (p *typeParser) parse(depth int) (Type, error) {
 		err = p.decimal(&t)
 	case Timestamp:
 		err = p.unit(&t)
+	case TimestampNTZ:
+		if p.take("(") {
+			err = p.wrong("a timestamp_ntz has no unit: it is text, as an integer counts from an instant")
+		}
 	case List, Map, Struct:
 		if depth == MaxNesting {
 			return t, p.wrong("it nests deeper than %d levels", MaxNesting)

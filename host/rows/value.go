@@ -9,7 +9,7 @@ import (
 // Value is one value of a type that is not nested, or null. Which member counts depends on the type.
 type Value struct {
 	Null  bool
-	Int   int64   // Boolean: 0 or 1; Int8 to Int64; Date: days since 1970; Timestamp: microseconds since 1970
+	Int   int64   // Boolean: 0 or 1; Int8 to Int64; Date: days since 1970; Timestamp, TimestampNTZ: microseconds since 1970
 	Float float64 // Float, Double
 	Wide  Int128  // Decimal: times ten to the power of its scale
 	Bytes []byte  // String, Binary
@@ -57,6 +57,8 @@ func (x Value) AppendText(dst []byte, t Type) []byte {
 		return x.Wide.appendDecimal(dst, t.Scale)
 	case Timestamp:
 		return AppendTimestamp(dst, x.Int, 'T', true)
+	case TimestampNTZ:
+		return AppendLocal(dst, x.Int)
 	case Date:
 		return appendDate(dst, x.Int)
 	case Binary:
@@ -73,7 +75,7 @@ func (x Value) AppendJSON(dst []byte, t Type) []byte {
 	switch t.Kind {
 	case String:
 		return AppendQuoted(dst, x.Bytes)
-	case Timestamp, Date, Binary:
+	case Timestamp, TimestampNTZ, Date, Binary:
 		return append(x.AppendText(append(dst, '"'), t), '"')
 	case Float, Double:
 		if math.IsNaN(x.Float) || math.IsInf(x.Float, 0) {

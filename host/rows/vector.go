@@ -10,7 +10,7 @@ type Vector struct {
 	Valid []uint8   // 0 null, 1 a value
 	Bools []uint8   // Boolean: 0 or 1
 	I32   []int32   // Int8, Int16, Int32, Date; Decimal up to 9 digits
-	I64   []int64   // Int64, Timestamp; Decimal of 10 to 18 digits
+	I64   []int64   // Int64, Timestamp, TimestampNTZ; Decimal of 10 to 18 digits
 	F32   []float32 // Float
 	F64   []float64 // Double
 	Wide  []Int128  // Decimal of more than 18 digits
@@ -56,7 +56,7 @@ func storageOf(t Type) storage {
 		return inBools
 	case Int8, Int16, Int32, Date:
 		return inI32
-	case Int64, Timestamp:
+	case Int64, Timestamp, TimestampNTZ:
 		return inI64
 	case Float:
 		return inF32

@@ -82,6 +82,8 @@ func leaf(t rows.Type) parquet.Node {
 		return parquet.Leaf(parquet.DoubleType)
 	case rows.Timestamp:
 		return parquet.Timestamp(parquet.Microsecond)
+	case rows.TimestampNTZ:
+		return parquet.TimestampAdjusted(parquet.Microsecond, false)
 	case rows.Date:
 		return parquet.Date()
 	case rows.Decimal:

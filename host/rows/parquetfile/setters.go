@@ -52,6 +52,8 @@ func setterOf(t rows.Type, e *element) (setter, error) {
 		set = decimalSetter(t, e)
 	case rows.Timestamp:
 		set = timestampSetter(e)
+	case rows.TimestampNTZ:
+		set = localSetter(e)
 	case rows.Date:
 		if _, logical := e.LogicalType.Value.(*format.DateType); physicalType == format.Int32 && (logical || e.converted(deprecated.Date)) {
 			set = setInt32
@@ -194,7 +196,7 @@ func setSmall(v *rows.Vector, slot int, x *parquet.Value) error {
 	return v.SetValue(slot, rows.Value{Int: int64(x.Int32())})
 }
 
-// timestampSetter takes all units, and the 96 bits of older writers.
+// timestampSetter takes all units, and the 96 bits of older writers. Times without a zone are taken for times of UTC.
 func timestampSetter(e *element) setter {
 	if e.SchemaElement.Type.V == format.Int96 {
 		return setInt96
@@ -219,6 +221,16 @@ func timestampSetter(e *element) setter {
 		return setNanos
 	}
 	return nil
+}
+
+// localSetter takes times that are said not to be of UTC, and the 96 bits of older writers, which say nothing of a zone. What a
+// file holds as instants is no time of a clock.
+func localSetter(e *element) setter {
+	l, ok := e.LogicalType.Value.(*format.TimestampType)
+	if e.SchemaElement.Type.V == format.Int64 && (!ok || l.IsAdjustedToUTC) {
+		return nil
+	}
+	return timestampSetter(e)
 }
 
 func setMillis(v *rows.Vector, slot int, x *parquet.Value) error {

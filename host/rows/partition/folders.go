@@ -49,7 +49,7 @@ func Columns(schema *rows.Schema, names []string) ([]int, error) {
 // namesFolders reports whether equal values of a kind have one text, and a text that people read.
 func namesFolders(k rows.Kind) bool {
 	switch k {
-	case rows.String, rows.Boolean, rows.Int8, rows.Int16, rows.Int32, rows.Int64, rows.Decimal, rows.Timestamp, rows.Date:
+	case rows.String, rows.Boolean, rows.Int8, rows.Int16, rows.Int32, rows.Int64, rows.Decimal, rows.Timestamp, rows.TimestampNTZ, rows.Date:
 		return true
 	}
 	return false
@@ -75,7 +75,7 @@ func appendFolder(dst []byte, name string, v *rows.Vector, row int) []byte {
 	switch v.Type.Kind {
 	case rows.String:
 		return AppendEscaped(dst, v.Bytes(row))
-	case rows.Timestamp:
+	case rows.Timestamp, rows.TimestampNTZ:
 		var text [32]byte
 		return AppendEscaped(dst, rows.AppendTimestamp(text[:0], v.I64[row], ' ', false))
 	}

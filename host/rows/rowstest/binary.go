@@ -32,7 +32,7 @@ func write(w *abi.RowWriter, v *rows.Vector, i int) {
 		w.Int16(int16(v.I32[i]))
 	case rows.Int32, rows.Date:
 		w.Bits32(uint32(v.I32[i]))
-	case rows.Int64, rows.Timestamp:
+	case rows.Int64, rows.Timestamp, rows.TimestampNTZ:
 		w.Bits64(uint64(v.I64[i]))
 	case rows.Float:
 		w.Bits32(math.Float32bits(v.F32[i]))

@@ -36,11 +36,12 @@ func columns(t *rapid.T, depth int) []rows.Column {
 }
 
 var scalars = []rows.Kind{
-	rows.String, rows.Boolean, rows.Int8, rows.Int16, rows.Int32, rows.Int64, rows.Float, rows.Double, rows.Decimal, rows.Timestamp, rows.Date, rows.Binary,
+	rows.String, rows.Boolean, rows.Int8, rows.Int16, rows.Int32, rows.Int64, rows.Float, rows.Double, rows.Decimal, rows.Timestamp, rows.TimestampNTZ,
+	rows.Date, rows.Binary,
 }
 
 var keys = []rows.Kind{
-	rows.String, rows.Boolean, rows.Int8, rows.Int16, rows.Int32, rows.Int64, rows.Decimal, rows.Timestamp, rows.Date, rows.Binary,
+	rows.String, rows.Boolean, rows.Int8, rows.Int16, rows.Int32, rows.Int64, rows.Decimal, rows.Timestamp, rows.TimestampNTZ, rows.Date, rows.Binary,
 }
 
 // Type draws a type that nests up to depth levels.
@@ -140,7 +141,7 @@ func appendMap(t *rapid.T, dst []byte, typ rows.Type) []byte {
 }
 
 func quoted(k rows.Kind) bool {
-	return k == rows.String || k == rows.Binary || k == rows.Timestamp || k == rows.Date
+	return k == rows.String || k == rows.Binary || k == rows.Timestamp || k == rows.TimestampNTZ || k == rows.Date
 }
 
 // Text draws a value of a type that is not nested, as rows.Vector.AppendText writes it.
@@ -172,7 +173,11 @@ func Text(t *rapid.T, typ rows.Type) string {
 	}
 	const first, last = -62135596800000000, 253402300799999999
 	micros := rapid.OneOf(rapid.Int64Range(first, last), rapid.SampledFrom([]int64{first, last, -1, 0, 1})).Draw(t, "micros")
-	return time.UnixMicro(micros).UTC().Format("2006-01-02T15:04:05.000000Z")
+	text := time.UnixMicro(micros).UTC().Format("2006-01-02T15:04:05.000000Z")
+	if typ.Kind == rows.TimestampNTZ {
+		return strings.TrimSuffix(text, "Z")
+	}
+	return text
 }
 
 func float(f float64, size int) string {

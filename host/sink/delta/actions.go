@@ -25,6 +25,9 @@ func (t *Target) actions(id identity, st *staged) ([]delta.Action, error) {
 	case t.base == nil:
 		actions = append(actions, t.newTable(id, st, l, now)...)
 	case l.evolved != "":
+		if l.protocol != nil {
+			actions = append(actions, delta.Action{Protocol: l.protocol})
+		}
 		meta := t.base.Metadata
 		meta.SchemaString = l.evolved
 		actions = append(actions, delta.Action{Metadata: &meta})

@@ -16,6 +16,8 @@ type layout struct {
 	by        []int        // the columns of the rows that are partition columns, in the same order
 	skip      []int        // the columns of the table that are partition columns, in the same order
 	evolved   string       // the table's new schema; "" when nothing is added
+	// protocol is the table's new one, nil when it stays: columns that are added may need more than it has.
+	protocol *delta.Protocol
 }
 
 // want is what a batch asks of a table.
@@ -70,6 +72,9 @@ func fit(w want, base *delta.Snapshot) (*layout, error) {
 	if len(added) > 0 {
 		if err := l.add(w, base.Metadata.SchemaString, added); err != nil {
 			return nil, err
+		}
+		if p, raised := base.Protocol.For(added); raised {
+			l.protocol = &p
 		}
 	}
 	for _, c := range l.table.Columns() {

@@ -12,7 +12,8 @@ import (
 // isKey reports whether values of a kind can be told apart for certain.
 func isKey(k rows.Kind) bool {
 	switch k {
-	case rows.String, rows.Boolean, rows.Int8, rows.Int16, rows.Int32, rows.Int64, rows.Decimal, rows.Timestamp, rows.Date:
+	case rows.String, rows.Boolean, rows.Int8, rows.Int16, rows.Int32, rows.Int64, rows.Decimal, rows.Timestamp, rows.TimestampNTZ,
+		rows.Date:
 		return true
 	}
 	return false

@@ -156,7 +156,7 @@ func (f *finder) readSpan(a *delta.Add) *span {
 	for _, i := range f.others {
 		s.low[i].value, s.low[i].known = bound(f.types[i], stats.Min[f.names[i]])
 		s.high[i].value, s.high[i].known = bound(f.types[i], stats.Max[f.names[i]])
-		if f.types[i].Kind == rows.Timestamp {
+		if k := f.types[i].Kind; k == rows.Timestamp || k == rows.TimestampNTZ {
 			s.high[i].value.Int += 999 // bounds are cut to milliseconds
 		}
 	}

@@ -143,7 +143,7 @@ func (s *Sink) check() error {
 // keyKinds are the kinds of which two values that the database takes for equal are equal byte by byte.
 var keyKinds = map[rows.Kind]bool{
 	rows.String: true, rows.Boolean: true, rows.Int8: true, rows.Int16: true, rows.Int32: true, rows.Int64: true, rows.Decimal: true,
-	rows.Timestamp: true, rows.Date: true,
+	rows.Timestamp: true, rows.TimestampNTZ: true, rows.Date: true,
 }
 
 // New checks the settings and returns the target. Nothing is reached for before Open.

@@ -43,6 +43,8 @@ func TestTablesThatDoNotFit(t *testing.T) {
 		"small integer":      {"postgres", "CREATE TABLE x (a integer)", sql.Sink{}, "a: int64", sql.CodeType, []string{`"a"`, "integer", "int64"}},
 		"fewer digits":       {"postgres", "CREATE TABLE x (a numeric(9,2))", sql.Sink{}, "a: decimal(9,3)", sql.CodeType, []string{"fewer digits"}},
 		"rounded time":       {"postgres", "CREATE TABLE x (a timestamptz(3))", sql.Sink{}, "a: timestamp", sql.CodeType, []string{"rounds"}},
+		"rounded clock":      {"postgres", "CREATE TABLE x (a timestamp(0))", sql.Sink{}, "a: timestamp_ntz", sql.CodeType, []string{"rounds"}},
+		"no instants":        {"postgres", "CREATE TABLE x (a timestamptz)", sql.Sink{}, "a: timestamp_ntz", sql.CodeType, []string{"timestamp_ntz", "instants"}},
 		"no such values":     {"postgres", "CREATE TABLE x (a inet)", sql.Sink{}, "a: string", sql.CodeType, []string{"inet", "statement"}},
 		"text":               {"", "CREATE TABLE x (a text)", sql.Sink{}, "a: int32", sql.CodeType, nil},
 		"lossy decimal":      {"sqlite", "CREATE TABLE x (a DECIMAL(18,2))", sql.Sink{}, "a: decimal(18,2)", sql.CodeType, []string{"15 digits"}},
@@ -82,12 +84,14 @@ func TestOtherTypes(t *testing.T) {
 	}{
 		"wider":          {"postgres", "CREATE TABLE x (a bigint, b numeric, c numeric(40,5), d double precision, e varchar)", "a: int16, b: int64, c: decimal(9,2), d: float, e: string", `{"a":-7,"b":-9223372036854775808,"c":-1234567.89,"d":0.5,"e":"x"}`, "SELECT concat_ws(' ', a, b, c, d, e) FROM x", "-7 -9223372036854775808 -1234567.89000 0.5 x"},
 		"without zone":   {"postgres", "CREATE TABLE x (a timestamp)", "a: timestamp", `{"a":"2013-01-31T10:00:00.25+02:00"}`, "SELECT a::text FROM x", "2013-01-31 08:00:00.25"},
+		"of a clock":     {"postgres", "CREATE TABLE x (a timestamp)", "a: timestamp_ntz", `{"a":"2013-01-31 10:00:00.25"}`, "SELECT a::text FROM x", "2013-01-31 10:00:00.25"},
 		"defaults":       {"", "CREATE TABLE x (a integer, b text DEFAULT 'new')", "a: int32", `{"a":1}`, "SELECT a || b FROM x", "1new"},
 		"identity":       {"postgres", "CREATE TABLE x (a integer, b integer GENERATED ALWAYS AS IDENTITY)", "a: int32", `{"a":5}`, "SELECT concat(a, b) FROM x", "51"},
 		"a view":         {"postgres", "CREATE TABLE y (a integer); CREATE VIEW x AS SELECT a FROM y", "a: int32", `{"a":5}`, "SELECT a FROM y", "5"},
 		"row security":   {"postgres", "CREATE TABLE x (a integer); ALTER TABLE x ENABLE ROW LEVEL SECURITY; ALTER TABLE x FORCE ROW LEVEL SECURITY; CREATE POLICY p ON x USING (true)", "a: int32", `{"a":5}`, "SELECT a FROM x", "5"},
 		"odd names":      {"", `CREATE TABLE "x" ("se""lect" integer, "É" text)`, `"se\"lect": int32, "É": string`, `{"se\"lect":1,"É":"é"}`, `SELECT "se""lect" || "É" FROM x`, "1é"},
 		"epochs":         {"sqlite", "CREATE TABLE x (a INTEGER, b INT)", "a: timestamp, b: date", `{"a":"1970-01-01T00:00:01.5Z","b":"1970-01-11"}`, "SELECT a || ' ' || b || typeof(a) FROM x", "1500000 10integer"},
+		"clock's epochs": {"sqlite", "CREATE TABLE x (a INTEGER, b TIMESTAMP)", "a: timestamp_ntz, b: timestamp_ntz", `{"a":"1970-01-01T00:00:01.5","b":"1970-01-01 00:00:01.5"}`, "SELECT a || ' ' || b || typeof(a) FROM x", "1500000 1970-01-01T00:00:01.500000integer"},
 		"iso":            {"sqlite", "CREATE TABLE x (a DATETIME, b DATE)", "a: timestamp, b: date", `{"a":"1970-01-01T00:00:01.5Z","b":"1970-01-11"}`, "SELECT a || ' ' || b || typeof(a) FROM x", "1970-01-01T00:00:01.500000Z 1970-01-11text"},
 		"strict":         {"sqlite", "CREATE TABLE x (a INT, b REAL, c TEXT, d BLOB, e ANY) STRICT", "a: int8, b: int32, c: decimal(38,2), d: binary, e: string", `{"a":1,"b":2,"c":3,"d":"AAA=","e":"05"}`, "SELECT a || b || c || hex(d) || e || typeof(e) FROM x", "12.03.00000005text"},
 		"numeric":        {"sqlite", "CREATE TABLE x (a DECIMAL(15,2))", "a: decimal(15,2)", `{"a":1234567890123.25}`, "SELECT a || typeof(a) FROM x", "1234567890123.25real"},
@@ -114,13 +118,13 @@ func TestOtherTypes(t *testing.T) {
 // TestStatementCasts: the values of a statement have the types of the schema, and texts fit where a quoted literal does.
 func TestStatementCasts(t *testing.T) {
 	w := newWorld(t, "postgres")
-	w.script(t, "CREATE TABLE x (a inet, b integer, c numeric, d jsonb, e text, f timestamptz)")
+	w.script(t, "CREATE TABLE x (a inet, b integer, c numeric, d jsonb, e text, f timestamptz, g timestamp)")
 	target := w.open(t, sql.Sink{
-		Schema:    schema(t, "a: string, b: int64, c: decimal(9,2), d: list<int32>, f: timestamp"),
-		Statement: "insert into x values (:a, :b + 1, coalesce(:c, 7), :d, upper(:a), :f)",
+		Schema:    schema(t, "a: string, b: int64, c: decimal(9,2), d: list<int32>, f: timestamp, g: timestamp_ntz"),
+		Statement: "insert into x values (:a, :b + 1, coalesce(:c, 7), :d, upper(:a), :f, :g)",
 	})
-	publish(t, target, 0, values(`{"a":"::1","b":41,"c":null,"d":[1],"f":"2000-01-01T00:00:00Z"}`))
-	if diff := cmp.Diff([]string{"::1 42 7 [1] ::1 946684800"}, w.texts(t, "SELECT concat_ws(' ', host(a), b, c, d, e, extract(epoch FROM f)::bigint) FROM x")); diff != "" {
+	publish(t, target, 0, values(`{"a":"::1","b":41,"c":null,"d":[1],"f":"2000-01-01T00:00:00Z","g":"2000-01-01T00:00:01"}`))
+	if diff := cmp.Diff([]string{"::1 42 7 [1] ::1 946684800 2000-01-01 00:00:01"}, w.texts(t, "SELECT concat_ws(' ', host(a), b, c, d, e, extract(epoch FROM f)::bigint, g) FROM x")); diff != "" {
 		t.Fatal(diff)
 	}
 }
@@ -131,7 +135,7 @@ func TestColumns(t *testing.T) {
 		"postgres": {
 			`CREATE TABLE x (id serial, a smallint NOT NULL, b integer, c bigint, d real, e double precision, f numeric(9,2), g text, h varchar(3), i bytea,
 	j boolean, k date, l timestamptz, m timestamp, n uuid, o text DEFAULT 'x', p integer GENERATED ALWAYS AS (b + 1) STORED)`,
-			"a int16 not null, b int32, c int64, d float, e double, f decimal(9,2), g string, h string, i binary, j boolean, k date, l timestamp, m timestamp, n string",
+			"a int16 not null, b int32, c int64, d float, e double, f decimal(9,2), g string, h string, i binary, j boolean, k date, l timestamp, m timestamp_ntz, n string",
 			"CREATE TABLE z (id serial PRIMARY KEY, n integer DEFAULT 5, v text)",
 		},
 		"sqlite": {

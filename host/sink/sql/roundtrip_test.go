@@ -102,7 +102,7 @@ func shown(kind string, t rows.Type) string {
 	switch t.Kind {
 	case rows.Binary:
 		return "encode(c, 'hex')"
-	case rows.Timestamp:
+	case rows.Timestamp, rows.TimestampNTZ:
 		return "(extract(epoch FROM c) * 1000000)::bigint::text"
 	case rows.Date:
 		return "(c - date '1970-01-01')::text"
@@ -127,7 +127,7 @@ func same(r *rapid.T, w *world, v *rows.Vector, row int, got string) bool {
 		return f == want && (w.kind == "sqlite" || math.Signbit(f) == math.Signbit(want))
 	case rows.Binary:
 		return strings.ToLower(got) == hex.EncodeToString(v.Bytes(row))
-	case rows.Timestamp, rows.Date:
+	case rows.Timestamp, rows.TimestampNTZ, rows.Date:
 		if w.kind == "postgres" {
 			return got == strconv.FormatInt(value(row).Int, 10)
 		}
@@ -150,7 +150,8 @@ func (w *world) sameJSON(r *rapid.T, a, b string) bool {
 // typeGen draws a type; nested ones up to a depth.
 func typeGen(depth int) *rapid.Generator[rows.Type] {
 	scalars := []rows.Kind{
-		rows.String, rows.Boolean, rows.Int8, rows.Int16, rows.Int32, rows.Int64, rows.Float, rows.Double, rows.Decimal, rows.Decimal, rows.Timestamp, rows.Date, rows.Binary,
+		rows.String, rows.Boolean, rows.Int8, rows.Int16, rows.Int32, rows.Int64, rows.Float, rows.Double, rows.Decimal, rows.Decimal,
+		rows.Timestamp, rows.TimestampNTZ, rows.Date, rows.Binary,
 	}
 	if depth > 0 {
 		scalars = append(scalars, rows.List, rows.Map, rows.Struct)
@@ -206,8 +207,11 @@ func drawValue(r *rapid.T, t rows.Type, kind string) string {
 		return drawFloat(r, t, kind)
 	case rows.Decimal:
 		return drawDecimal(r, t)
-	case rows.Timestamp:
+	case rows.Timestamp, rows.TimestampNTZ:
 		us := rapid.OneOf(rapid.Int64Range(-62_135_596_800_000_000, 253_402_300_799_999_999), rapid.SampledFrom([]int64{0, -1, -62_135_596_800_000_000, 253_402_300_799_999_999, 946_684_800_000_000})).Draw(r, "us")
+		if t.Kind == rows.TimestampNTZ {
+			return `"` + string(rows.AppendLocal(nil, us)) + `"`
+		}
 		return `"` + string(rows.AppendTimestamp(nil, us, 'T', true)) + `"`
 	case rows.Date:
 		days := rapid.OneOf(rapid.Int64Range(-719_162, 2_932_896), rapid.SampledFrom([]int64{0, -719_162, 2_932_896, 10_957})).Draw(r, "days")

@@ -27,10 +27,8 @@ var refused = map[string][2]string{
 	"e-column-mapping-name": {logs.CodeFeature, "columnMapping"},
 	"e-deletion-vectors":    {logs.CodeFeature, "deletionVectors"},
 	"e-iceberg-compat-v2":   {logs.CodeFeature, "columnMapping"},
-	"e-timestamp-ntz":       {logs.CodeSchema, "timestamp_ntz"},
 	"e-type-widening":       {logs.CodeFeature, "typeWidening"},
 	"e-variant":             {logs.CodeFeature, "variant"},
-	"f-delta-rs-ntz":        {logs.CodeSchema, "timestamp_ntz"},
 }
 
 func golden(t *testing.T, name string, opts ...func(*delta.Config)) *delta.Source {

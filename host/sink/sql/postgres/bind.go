@@ -209,11 +209,8 @@ func formOf(c *column, t rows.Type) (form, string) {
 		return pick(c.typ == "numeric", asNumeric), ""
 	case rows.Date:
 		return pick(c.typ == "date", asDate), ""
-	case rows.Timestamp:
-		if c.mod >= 0 && c.mod < 6 {
-			return 0, "it rounds to fewer digits than microseconds have"
-		}
-		return pick(c.typ == "timestamptz" || c.typ == "timestamp", asTimestamp), ""
+	case rows.Timestamp, rows.TimestampNTZ:
+		return timeForm(c, t.Kind)
 	case rows.Binary:
 		return pick(c.typ == "bytea", asBytes), ""
 	case rows.List, rows.Map, rows.Struct:
@@ -229,6 +226,19 @@ func pick(ok bool, f form) form {
 		return f
 	}
 	return 0
+}
+
+// timeForm takes instants for times of UTC where a column has no zone. Times without a zone are no instants.
+func timeForm(c *column, k rows.Kind) (form, string) {
+	switch {
+	case c.typ != "timestamptz" && c.typ != "timestamp":
+		return 0, ""
+	case c.typ == "timestamptz" && k == rows.TimestampNTZ:
+		return 0, "it holds instants, and times without a zone are none"
+	case c.mod >= 0 && c.mod < 6:
+		return 0, "it rounds to fewer digits than microseconds have"
+	}
+	return asTimestamp, ""
 }
 
 func textForm(c *column) form {

@@ -32,13 +32,13 @@ const (
 // paramTypes are the types of a statement's parameters, by OIDs that are fixed; 0 leaves it to the server.
 var paramTypes = map[rows.Kind]uint32{
 	rows.Boolean: 16, rows.Int8: 21, rows.Int16: 21, rows.Int32: 23, rows.Int64: 20, rows.Float: 700, rows.Double: 701,
-	rows.Decimal: 1700, rows.Date: 1082, rows.Timestamp: 1184, rows.Binary: 17,
+	rows.Decimal: 1700, rows.Date: 1082, rows.Timestamp: 1184, rows.TimestampNTZ: 1114, rows.Binary: 17,
 }
 
 var paramForms = map[rows.Kind]form{
 	rows.Boolean: asBool, rows.Int8: asInt2, rows.Int16: asInt2, rows.Int32: asInt4, rows.Int64: asInt8, rows.Float: asFloat4, rows.Double: asFloat8,
-	rows.Decimal: asNumeric, rows.Date: asDate, rows.Timestamp: asTimestamp, rows.Binary: asBytes, rows.String: asText,
-	rows.List: asJSON, rows.Map: asJSON, rows.Struct: asJSON,
+	rows.Decimal: asNumeric, rows.Date: asDate, rows.Timestamp: asTimestamp, rows.TimestampNTZ: asTimestamp, rows.Binary: asBytes,
+	rows.String: asText, rows.List: asJSON, rows.Map: asJSON, rows.Struct: asJSON,
 }
 
 const (

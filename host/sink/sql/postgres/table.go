@@ -141,7 +141,7 @@ func (c *column) row() rows.Type {
 	kinds := map[string]rows.Kind{
 		"bool": rows.Boolean, "int2": rows.Int16, "int4": rows.Int32, "int8": rows.Int64, "float4": rows.Float, "float8": rows.Double,
 		"text": rows.String, "varchar": rows.String, "bpchar": rows.String, "uuid": rows.String, "json": rows.String, "jsonb": rows.String,
-		"bytea": rows.Binary, "date": rows.Date, "timestamptz": rows.Timestamp, "timestamp": rows.Timestamp,
+		"bytea": rows.Binary, "date": rows.Date, "timestamptz": rows.Timestamp, "timestamp": rows.TimestampNTZ,
 	}
 	if k, ok := kinds[c.typ]; ok {
 		return rows.Type{Kind: k}
@@ -195,6 +195,8 @@ func typeName(t rows.Type) string {
 		return fmt.Sprintf("numeric(%d,%d)", t.Precision, t.Scale)
 	case rows.Timestamp:
 		return "timestamp with time zone"
+	case rows.TimestampNTZ:
+		return "timestamp without time zone"
 	case rows.Date:
 		return "date"
 	case rows.Binary:

@@ -215,7 +215,7 @@ func convert(a affinity, t rows.Type) (f form, stored string) {
 		return 0, ""
 	case rows.Binary:
 		return asBlob, "BLOB"
-	case rows.Date, rows.Timestamp:
+	case rows.Date, rows.Timestamp, rows.TimestampNTZ:
 		switch {
 		case a == toReal:
 			return 0, ""

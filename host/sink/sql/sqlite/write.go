@@ -85,7 +85,7 @@ func (w *writer) value(f form, v *rows.Vector, row int) driver.Value {
 		switch v.Type.Kind {
 		case rows.Boolean:
 			return int64(v.Bools[row])
-		case rows.Int64, rows.Timestamp:
+		case rows.Int64, rows.Timestamp, rows.TimestampNTZ:
 			return v.I64[row]
 		}
 		return int64(v.I32[row])
