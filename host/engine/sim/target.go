@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -32,6 +33,8 @@ type Published struct {
 	Batch  checkpoint.BatchID
 	Digest string
 	Rows   []Row
+	// unknown: the store holds the rows and does not know of the batch, as it was published at least once.
+	unknown bool
 }
 
 // Batches returns what was published, in order.
@@ -119,11 +122,18 @@ func (t *Target) Open(_ context.Context, o sink.Owner) (sink.Published, error) {
 	if t.Trait.Volatile || s.staged == nil {
 		s.staged = map[string][]Row{}
 	}
-	if len(s.published) == 0 {
-		return sink.Published{Batch: checkpoint.NoBatch}, nil
-	}
-	last := s.published[len(s.published)-1]
+	last := s.known()
 	return sink.Published{Batch: last.Batch, Digest: last.Digest}, nil
+}
+
+// known is the newest batch that the store knows of.
+func (s *Store) known() Published {
+	for _, p := range slices.Backward(s.published) {
+		if !p.unknown {
+			return p
+		}
+	}
+	return Published{Batch: checkpoint.NoBatch}
 }
 
 // Stage keeps the rows under the attempt's name.
@@ -176,13 +186,12 @@ func (t *Target) publish(d *checkpoint.Decision, st sink.Staged) error {
 	if t.epoch != s.epoch {
 		return fmt.Errorf("target %s: fenced", t.Name)
 	}
-	if t.Trait.Guarantee == sink.ExactlyOnce && len(s.published) > 0 {
-		if last := s.published[len(s.published)-1]; last.Batch == d.Batch {
-			if last.Digest != d.Digest {
-				return fmt.Errorf("target %s: batch %d is there with another digest", t.Name, d.Batch)
-			}
-			return nil
+	exact := t.Trait.Guarantee == sink.ExactlyOnce
+	if last := s.known(); exact && last.Batch == d.Batch {
+		if last.Digest != d.Digest {
+			return fmt.Errorf("target %s: batch %d is there with another digest", t.Name, d.Batch)
 		}
+		return nil
 	}
 	var key string
 	if err := json.Unmarshal(st, &key); err != nil {
@@ -192,7 +201,7 @@ func (t *Target) publish(d *checkpoint.Decision, st sink.Staged) error {
 	if !ok {
 		return fmt.Errorf("target %s: %w", t.Name, sink.ErrLost)
 	}
-	s.published = append(s.published, Published{Batch: d.Batch, Digest: d.Digest, Rows: rows})
+	s.published = append(s.published, Published{Batch: d.Batch, Digest: d.Digest, Rows: rows, unknown: !exact})
 	delete(s.staged, key)
 	return nil
 }
