@@ -71,6 +71,13 @@ func TestVectorsRows(t *testing.T) {
 				w.Null()
 			}
 		}, "", "duplicate", "a[1]"},
+		{"a time of a clock", "a: timestamp_ntz, b: map<timestamp_ntz, timestamp>", func(w *RowWriter) {
+			w.Bits64(1_686_832_200_000_001)
+			w.Length(1)
+			w.Key(func(w *RowWriter) { w.Bits64(0) })
+			w.Null()
+		}, `{"a":"2023-06-15T12:30:00.000001","b":{"1970-01-01T00:00:00.000000":null}}`, "", ""},
+		{"the year 10000 of a clock", "a: timestamp_ntz", func(w *RowWriter) { w.Bits64(253_402_300_800_000_000) }, "", "range", "a"},
 		{"null where none is taken", "a: int8 not null", func(w *RowWriter) { w.Null() }, "", "missing", "a"},
 	} {
 		bare := c.columns

@@ -18,13 +18,13 @@ import (
 // taken reads back the same from its own text.
 func FuzzAppend(f *testing.F) {
 	for _, s := range []string{
-		`{"s":"a\u00e9\n","b":true,"i":-7,"l":12e3,"d":1.5,"c":"1.25","w":-3.5,"t":"2020-02-29T01:02:03.4+05:06","y":"2020-02-29","x":"AA=="}`,
+		`{"s":"a\u00e9\n","b":true,"i":-7,"l":12e3,"d":1.5,"c":"1.25","w":-3.5,"t":"2020-02-29T01:02:03.4+05:06","y":"2020-02-29","x":"AA==","n":"2020-02-29 01:02:03.4"}`,
 		`{"s":null,"z":[{},[],"\"",-0.1E+2]}`, `{"s":"12345678","s":"x"}`, `{"s":-1.50,"b":"true","i":"-7","l":"12e3","d":"1.5","c":""}`, "{\"s\":\"\xf0\x9f\x98\x80\"}", `{`,
 	} {
 		f.Add([]byte(s))
 	}
 	schema := schemaOf(f, "s", "string", "b", "boolean", "i", "int32", "l", "int64", "d", "double", "c", "decimal(9,2)",
-		"w", "decimal(30,5)", "t", "timestamp", "y", "date", "x", "binary")
+		"w", "decimal(30,5)", "t", "timestamp", "y", "date", "x", "binary", "n", "timestamp_ntz")
 	f.Fuzz(func(t *testing.T, object []byte) {
 		tab := rows.NewTable(schema)
 		if err := tab.Append([]byte(`{"s":"before"}`)); err != nil {
@@ -119,16 +119,17 @@ func TestDecimalsAreExact(t *testing.T) {
 // TestTimestampsAgreeWithTheStandardLibrary over all years that a column holds.
 func TestTimestampsAgreeWithTheStandardLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		clock := rapid.SampledFrom([]string{"2006-01-02T15:04:05.999999", "2006-01-02 15:04:05.000000"}).Draw(t, "form")
 		sec := rapid.Int64Range(-62135510400, 253402214400).Draw(t, "seconds")
 		micro := rapid.Int64Range(0, 999999).Draw(t, "micros")
 		zone := time.FixedZone("", rapid.IntRange(-23*60, 23*60).Draw(t, "zone")*60)
 		at := time.Unix(sec, micro*1000).In(zone)
-		s, err := rows.NewSchema([]rows.Column{{Name: "t", Type: rows.Type{Kind: rows.Timestamp}}, {Name: "d", Type: rows.Type{Kind: rows.Date}}})
+		s, err := rows.NewSchema([]rows.Column{{Name: "t", Type: rows.Type{Kind: rows.Timestamp}}, {Name: "d", Type: rows.Type{Kind: rows.Date}}, {Name: "n", Type: rows.Type{Kind: rows.TimestampNTZ}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		tab := rows.NewTable(s)
-		object := `{"t":"` + at.Format(time.RFC3339Nano) + `","d":"` + at.Format(time.DateOnly) + `"}`
+		object := `{"t":"` + at.Format(time.RFC3339Nano) + `","d":"` + at.Format(time.DateOnly) + `","n":"` + at.Format(clock) + `"}`
 		if err := tab.Append([]byte(object)); err != nil {
 			t.Fatal(object, err)
 		}
@@ -140,6 +141,9 @@ func TestTimestampsAgreeWithTheStandardLibrary(t *testing.T) {
 		}
 		if got := string(tab.Column(1).AppendText(nil, 0)); got != at.Format(time.DateOnly) {
 			t.Fatalf("%s: %s", object, got)
+		}
+		if got, want := string(tab.Column(2).AppendText(nil, 0)), at.Format("2006-01-02T15:04:05.000000"); got != want {
+			t.Fatalf("%s: %s, want %s", object, got, want)
 		}
 	})
 }

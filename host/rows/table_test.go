@@ -112,6 +112,12 @@ func TestValues(t *testing.T) {
 		{"timestamp", `"0001-01-01T00:00:00-23:59"`, `"0001-01-01T23:59:00.000000Z"`},
 		{"timestamp", `"9999-12-31T22:59:59.999999-01:00"`, `"9999-12-31T23:59:59.999999Z"`},
 		{"timestamp", `"9999-12-31T23:59:59.999999+23:59"`, `"9999-12-31T00:00:59.999999Z"`},
+		{"timestamp_ntz", `"2023-06-15T12:30:00"`, `"2023-06-15T12:30:00.000000"`},
+		{"timestamp_ntz", `"2023-06-15 12:30:00.5"`, `"2023-06-15T12:30:00.500000"`},
+		{"timestamp_ntz", `"2023-06-15t12:30:00.123456000"`, `"2023-06-15T12:30:00.123456"`},
+		{"timestamp_ntz", `"1969-12-31T23:59:59.999999"`, `"1969-12-31T23:59:59.999999"`},
+		{"timestamp_ntz", `"0001-01-01T00:00:00"`, `"0001-01-01T00:00:00.000000"`},
+		{"timestamp_ntz", `"9999-12-31 23:59:59.999999"`, `"9999-12-31T23:59:59.999999"`},
 		{"date", `"2024-02-29"`, `"2024-02-29"`},
 		{"date", `"1900-03-01"`, `"1900-03-01"`},
 		{"binary", `"AAEC/w=="`, `"AAEC/w=="`},
@@ -209,6 +215,22 @@ func TestMisfits(t *testing.T) {
 		{"timestamp", `"9999-12-31T23:59:59.999999-01:00"`, "range"},
 		{"timestamp", `"9999-12-31T23:00:00-01:00"`, "range"},
 		{"timestamp", `"2013-01-01T10:00:00Z `, "not_json"},
+		{"timestamp_ntz", `"2013-01-01T10:00:00Z"`, "type"},
+		{"timestamp_ntz", `"2013-01-01 10:00:00.5+02:00"`, "type"},
+		{"timestamp_ntz", `"2013-01-01T10:00:00-02"`, "type"},
+		{"timestamp_ntz", `"2013-01-01T10:00:00 UTC"`, "type"},
+		{"timestamp_ntz", `"2013-01-01T10:00"`, "type"},
+		{"timestamp_ntz", `"2013-01-01"`, "type"},
+		{"timestamp_ntz", `"2013-01-01_10:00:00"`, "type"},
+		{"timestamp_ntz", `"2013-01-01T24:00:00"`, "type"},
+		{"timestamp_ntz", `"2013-01-01T10:00:00."`, "type"},
+		{"timestamp_ntz", `"2013-01-01T10:00:00.1234567"`, "precision"},
+		{"timestamp_ntz", `"2013-02-29T10:00:00"`, "type"},
+		{"timestamp_ntz", `"0000-01-01T00:00:00"`, "type"},
+		{"timestamp_ntz", `1700000000`, "type"},
+		{"timestamp_ntz", `"1700000000"`, "type"},
+		{"timestamp_ntz", `""`, "type"},
+		{"timestamp_ntz", `"2013-01-01T10:00:00 `, "not_json"},
 		{"date", `"2013-13-01"`, "type"},
 		{"date", `"2013-1-1"`, "type"},
 		{"date", `"2013-01-01T00:00:00Z"`, "type"},
@@ -444,7 +466,7 @@ func TestSchemaMistakes(t *testing.T) {
 			t.Errorf("%q is taken for a type", bad)
 		}
 	}
-	for _, good := range []string{"string", "boolean", "int32", "int64", "float", "double", "timestamp", "date", "binary", "decimal(38,38)", "decimal(1,0)"} {
+	for _, good := range []string{"string", "boolean", "int32", "int64", "float", "double", "timestamp", "timestamp_ntz", "date", "binary", "decimal(38,38)", "decimal(1,0)"} {
 		if typ, err := rows.ParseType(good); err != nil || typ.String() != good {
 			t.Errorf("%q: %v, %v", good, typ, err)
 		}
@@ -506,9 +528,9 @@ func TestFloatsRoundAsStrconv(t *testing.T) {
 // TestAppendDoesNotAllocate once the table has room.
 func TestAppendDoesNotAllocate(t *testing.T) {
 	tab := rows.NewTable(schemaOf(t, "s", "string", "e", "string", "i", "int64", "d", "double", "c", "decimal(9,2)", "w", "decimal(30,2)",
-		"t", "timestamp", "x", "binary", "n", "string", "qi", "int32", "qd", "double", "qb", "boolean"))
+		"t", "timestamp", "x", "binary", "n", "string", "qi", "int32", "qd", "double", "qb", "boolean", "z", "timestamp_ntz"))
 	object := []byte(`{"other":[1,{"a":"\u0041"}],"n":12.5,"qi":"12","qd":"1.5e300","qb":"true","s":"plain text","e":"\u00e9 \"escaped\"","i":1e3,"d":1.5e300,"c":"1.25","w":-3.5,` +
-		`"t":"2020-02-29T01:02:03.4+05:06","x":"AAEC"}`)
+		`"t":"2020-02-29T01:02:03.4+05:06","x":"AAEC","z":"2020-02-29 01:02:03.4"}`)
 	fill := func() {
 		tab.Reset()
 		for range 100 {
@@ -525,23 +547,36 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 
 // TestNoTimestampWithoutItsDigits: what a column remembers of the row before must not let through what is no date.
 func TestNoTimestampWithoutItsDigits(t *testing.T) {
-	schema, err := rows.NewSchema([]rows.Column{{Name: "t", Type: rows.Type{Kind: rows.Timestamp}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, bad := range []string{
-		"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00T01:02:03Z", "0000-00-00T01:02:03Z", "2020-01-0\x00T01:02:03Z", "          T01:02:03Z",
-	} {
-		for _, before := range []string{"", "2020-01-01T00:00:00Z"} {
-			table := rows.NewTable(schema)
-			if before != "" {
-				if err := table.Append([]byte(`{"t":"` + before + `"}`)); err != nil {
-					t.Fatal(err)
+	for typ, zone := range map[string]string{"timestamp": "Z", "timestamp_ntz": ""} {
+		schema := schemaOf(t, "t", typ)
+		for _, bad := range []string{
+			"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00T01:02:03", "0000-00-00T01:02:03", "2020-01-0\x00T01:02:03", "          T01:02:03",
+		} {
+			for _, before := range []string{"", "2020-01-01T00:00:00"} {
+				table := rows.NewTable(schema)
+				if before != "" {
+					if err := table.Append([]byte(`{"t":"` + before + zone + `"}`)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := table.Append([]byte(`{"t":"` + bad + zone + `"}`)); err == nil {
+					t.Errorf("%q after %q was taken for a %s", bad, before, typ)
 				}
 			}
-			if err := table.Append([]byte(`{"t":"` + bad + `"}`)); err == nil {
-				t.Errorf("%q after %q was taken for a time", bad, before)
-			}
+		}
+	}
+}
+
+// TestZonesAreNamed: a time that does not fit for its zone, or for want of one, says so.
+func TestZonesAreNamed(t *testing.T) {
+	for _, c := range []struct{ typ, value, says string }{
+		{"timestamp_ntz", `"2013-01-01T10:00:00Z"`, `the text has a time zone, and the type has none: "2013-01-01T10:00:00Z" for timestamp_ntz`},
+		{"timestamp_ntz", `"2013-01-01 10:00:00+02:00"`, "has a time zone"},
+		{"timestamp_ntz", `"yesterday"`, "without a zone, as in 2013-01-31T10:00:00"},
+		{"timestamp", `"2013-01-01T10:00:00"`, "with its offset"},
+	} {
+		if _, err := one(t, c.typ, c.value); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s %s: %v, want %q", c.typ, c.value, err, c.says)
 		}
 	}
 }

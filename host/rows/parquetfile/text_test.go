@@ -31,6 +31,8 @@ func reText(v parquet.Value, t rows.Type) string {
 		return strconv.FormatFloat(v.Double(), 'g', -1, 64)
 	case rows.Timestamp:
 		return time.UnixMicro(v.Int64()).UTC().Format("2006-01-02T15:04:05.000000Z")
+	case rows.TimestampNTZ:
+		return time.UnixMicro(v.Int64()).UTC().Format("2006-01-02T15:04:05.000000")
 	case rows.Date:
 		return time.Unix(int64(v.Int32())*86400, 0).UTC().Format("2006-01-02")
 	}

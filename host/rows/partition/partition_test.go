@@ -73,16 +73,16 @@ func TestColumns(t *testing.T) {
 }
 
 func TestFolders(t *testing.T) {
-	s := schemaOf(t, "p", "string", "at", "timestamp", "day", "date", "n", "int64", "d", "decimal(5,2)", "ok", "boolean", "v", "string")
+	s := schemaOf(t, "p", "string", "at", "timestamp", "day", "date", "n", "int64", "d", "decimal(5,2)", "ok", "boolean", "c", "timestamp_ntz", "v", "string")
 	table := tableOf(t, s,
-		`{"p":"a/b=c:d%e f+ü\u0001","at":"2026-01-02T03:04:05.600Z","day":"2026-01-02","n":-7,"d":"1.50","ok":true}`,
+		`{"p":"a/b=c:d%e f+ü\u0001","at":"2026-01-02T03:04:05.600Z","day":"2026-01-02","n":-7,"d":"1.50","ok":true,"c":"0001-01-02 03:04:05"}`,
 		`{}`,
 	)
 	for row, want := range []string{
-		"p=a%2Fb%3Dc%3Ad%25e f+ü%01/at=2026-01-02 03%3A04%3A05.6/day=2026-01-02/n=-7/d=1.50/ok=true",
-		"p=" + partition.Null + "/at=" + partition.Null + "/day=" + partition.Null + "/n=" + partition.Null + "/d=" + partition.Null + "/ok=" + partition.Null,
+		"p=a%2Fb%3Dc%3Ad%25e f+ü%01/at=2026-01-02 03%3A04%3A05.6/day=2026-01-02/n=-7/d=1.50/ok=true/c=0001-01-02 03%3A04%3A05",
+		"p=" + partition.Null + "/at=" + partition.Null + "/day=" + partition.Null + "/n=" + partition.Null + "/d=" + partition.Null + "/ok=" + partition.Null + "/c=" + partition.Null,
 	} {
-		if got := string(partition.AppendDir(nil, table, []int{0, 1, 2, 3, 4, 5}, row)); got != want {
+		if got := string(partition.AppendDir(nil, table, []int{0, 1, 2, 3, 4, 5, 6}, row)); got != want {
 			t.Errorf("row %d: %s, want %s", row, got, want)
 		}
 	}
