@@ -120,6 +120,7 @@ type world struct {
 	mark    int64
 	stages  []statestore.Stage
 	lanes   int
+	calm    bool // a batch comes to its end, and nothing but the backend ends it
 	seen    map[string]int
 }
 
@@ -295,9 +296,11 @@ func (w *world) batch() {
 		txn.Close()
 		w.seen["abort"]++
 	}
-	w.gate.set(w.r.IntN(3) > 0)
-	if w.r.IntN(8) == 0 {
-		w.tear.Store(w.r.Int64N(12))
+	if !w.calm {
+		w.gate.set(w.r.IntN(3) > 0)
+		if w.r.IntN(8) == 0 {
+			w.tear.Store(w.r.Int64N(12))
+		}
 	}
 	txn := w.begin(info)
 	after, sum := w.run(txn, info, before, seed)
@@ -305,7 +308,7 @@ func (w *world) batch() {
 	w.check(txn.Write(w.t.Context(), attempt))
 	w.batches = append(w.batches, decided{attempt, sum.Digest, info, after})
 	w.count(before, after, info)
-	if w.r.IntN(6) > 0 {
+	if w.calm || w.r.IntN(6) > 0 {
 		err := w.store.Seal(w.t.Context(), txn)
 		txn.Close()
 		if errors.Is(err, errTorn) {
@@ -672,7 +675,7 @@ func TestModelOnBadger(t *testing.T) {
 			cfg.Files, cfg.Dir = durable.OS(), dir
 			return badger.Open(ctx, cfg)
 		}
-		w.live(25, seen)
+		w.live(25, seen, w.tearOne)
 	}
 	for _, what := range []string{"crash", "replay", "view", "torn", "timer", "expiry"} {
 		if seen[what] == 0 {
@@ -682,8 +685,28 @@ func TestModelOnBadger(t *testing.T) {
 	t.Log(seen)
 }
 
-// live lets a job live for some steps.
-func (w *world) live(steps int, seen map[string]int) {
+// tearOne goes on until the store tells that an apply has ended in the middle, and compares what the next store makes of it. Tearing
+// waits for an apply of enough changes, and the store tells of it at the latest when nothing more can wait.
+func (w *world) tearOne() {
+	w.calm = true
+	defer func() { w.calm = false }()
+	torn := w.seen["torn"]
+	for range 5 * statestore.DefaultBacklogBatches {
+		w.gate.set(false)
+		if w.tear.Load() < 0 {
+			w.tear.Store(1 + w.r.Int64N(4))
+		}
+		w.batch()
+		if w.seen["torn"] > torn {
+			w.look()
+			return
+		}
+	}
+	w.t.Fatal("no apply was torn")
+}
+
+// live lets a job live for some steps, and in the end through what else comes.
+func (w *world) live(steps int, seen map[string]int, also ...func()) {
 	w.seen, w.lanes = map[string]int{}, 1
 	w.tear.Store(-1)
 	w.stages = []statestore.Stage{{Name: "a", Tables: []string{"t1", "t2"}}}
@@ -708,6 +731,9 @@ func (w *world) live(steps int, seen map[string]int) {
 		}
 	}
 	w.look()
+	for _, f := range also {
+		f()
+	}
 }
 
 func (w *world) retain() {
