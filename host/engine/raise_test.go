@@ -46,8 +46,8 @@ func (w *world) wantOnce(n int, exact bool) {
 	}
 }
 
-// TestRaised: a job goes from at least once to exactly once. Killed at every call before the switch, then at a seventh of the calls of
-// the first start after it, nothing is lost, and twice is at most what may be so under at least once: the batch that was cut off.
+// TestRaised: a job goes from at least once to exactly once. Killed at every call before the switch, then at every seventh call of the
+// first start after it, nothing is lost, and twice is at most what may be so under at least once: the batch that was cut off.
 func TestRaised(t *testing.T) {
 	kills := 0
 	for n := 1; ; n++ {

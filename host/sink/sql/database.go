@@ -70,7 +70,7 @@ type Conn interface {
 	Check(ctx context.Context) error
 	// Commit commits. An error says nothing about whether it is committed.
 	Commit(ctx context.Context) error
-	// Rollback ends the transaction without effect.
+	// Rollback ends the transaction without effect, or finds that the database has ended it so.
 	Rollback(ctx context.Context) error
 	// Close ends the connection, and with it an open transaction without effect.
 	Close(ctx context.Context)

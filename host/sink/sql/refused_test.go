@@ -21,6 +21,7 @@ func TestRefused(t *testing.T) {
 		lanes [][]kv
 		want  []string // lane row
 		only  string   // kind
+		sql   string   // a statement instead of the INSERT
 	}{
 		"unique": {
 			ddl:   []string{"CREATE TABLE x (id bigint UNIQUE, t text)", "INSERT INTO x VALUES (7, 'old')"},
@@ -69,6 +70,42 @@ func TestRefused(t *testing.T) {
 			lanes: [][]kv{values(`{"id":1,"t":"abc"}`, `{"id":1,"t":"ab"}`)},
 			want:  []string{"0 0"}, only: "sqlite",
 		},
+		"unique, rolls back": {
+			ddl:   []string{"CREATE TABLE x (id bigint UNIQUE ON CONFLICT ROLLBACK, t text)", "INSERT INTO x VALUES (7, 'old')"},
+			lanes: [][]kv{append(ids(100, 550), values(`{"id":7}`, `{"id":2}`, `{"id":2}`)...), append(values(`{"id":7}`, `{"id":3}`), ids(900, 1000)...)},
+			want:  []string{"0 450", "0 452", "1 0"}, only: "sqlite",
+		},
+		"a trigger that rolls back": {
+			ddl: []string{
+				"CREATE TABLE x (id bigint, t text)",
+				"CREATE TRIGGER tr BEFORE INSERT ON x WHEN NEW.id % 100 = 3 BEGIN SELECT RAISE(ROLLBACK, 'no threes'); END",
+			},
+			lanes: [][]kv{ids(0, 450), ids(502, 504)},
+			want:  []string{"0 3", "0 103", "0 203", "0 303", "0 403", "1 1"}, only: "sqlite",
+		},
+		"an upsert that rolls back": {
+			ddl: []string{"CREATE TABLE x (id bigint PRIMARY KEY, t text UNIQUE ON CONFLICT ROLLBACK)", "INSERT INTO x VALUES (7, 'seven'), (8, 'eight')"},
+			key: []string{"id"}, lanes: [][]kv{{{value: `{"id":1,"t":"seven"}`}, {key: "8"}, {value: `{"id":2,"t":"eight"}`}, {value: `{"id":3,"t":"x"}`}}, values(`{"id":4,"t":"x"}`)},
+			want: []string{"0 0", "1 0"}, only: "sqlite",
+		},
+		"a deletion that rolls back": {
+			ddl: []string{
+				"CREATE TABLE x (id bigint PRIMARY KEY, t text)", "INSERT INTO x VALUES (7, 'seven'), (8, 'eight')",
+				"CREATE TRIGGER tr BEFORE DELETE ON x WHEN OLD.id = 7 BEGIN SELECT RAISE(ROLLBACK, 'stays'); END",
+			},
+			key: []string{"id"}, lanes: [][]kv{{{key: "8"}, {value: `{"id":1}`}, {key: "7"}}},
+			want: []string{"0 2"}, only: "sqlite",
+		},
+		"a statement that rolls back": {
+			ddl:   []string{"CREATE TABLE x (id bigint UNIQUE, t text)", "INSERT INTO x VALUES (7, 'old')"},
+			lanes: [][]kv{values(`{"id":1}`, `{"id":7}`, `{"id":2}`), values(`{"id":2}`, `{"id":3}`)},
+			want:  []string{"0 1", "1 0"}, only: "sqlite", sql: "insert or rollback into x values (:id, :t)",
+		},
+		"fails and stays in the transaction": {
+			ddl:   []string{"CREATE TABLE x (id bigint UNIQUE ON CONFLICT FAIL, t text)", "INSERT INTO x VALUES (7, 'old')"},
+			lanes: [][]kv{append(ids(100, 350), values(`{"id":7}`, `{"id":2}`)...)},
+			want:  []string{"0 250"}, only: "sqlite",
+		},
 		"partition": {
 			ddl: []string{
 				"CREATE TABLE x (id bigint, t text) PARTITION BY RANGE (id)", "CREATE TABLE x1 PARTITION OF x FOR VALUES FROM (0) TO (10)",
@@ -94,7 +131,7 @@ func TestRefused(t *testing.T) {
 				}
 				w.run(t, c.ddl...)
 				before := w.run(t, "SELECT id, t FROM x ORDER BY id")
-				target := w.open(t, sql.Sink{Table: "x", Schema: schema(t, "id: int64, t: string"), Key: c.key})
+				target := w.open(t, sql.Sink{Table: "x", Schema: schema(t, "id: int64, t: string"), Key: c.key, Statement: c.sql})
 				lanes := output(0, "rows")
 				for _, l := range c.lanes {
 					lanes.Sinks[0].Lanes = append(lanes.Sinks[0].Lanes, laneOf(t, target, "rows", l))
@@ -129,9 +166,21 @@ func TestRefused(t *testing.T) {
 					rest = append(rest, keep)
 				}
 				publish(t, target, 0, rest...)
+				if n := w.texts(t, "SELECT count(*) FROM wasmill_epoch WHERE batch = 0"); n[0] != "1" {
+					t.Error("the batch is not published")
+				}
 			})
 		})
 	}
+}
+
+// ids are rows with ids [from, to).
+func ids(from, to int) []kv {
+	var out []kv
+	for i := from; i < to; i++ {
+		out = append(out, kv{value: fmt.Sprintf(`{"id":%d}`, i)})
+	}
+	return out
 }
 
 func contains(list []string, s string) bool {
