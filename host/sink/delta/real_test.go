@@ -49,6 +49,7 @@ func TestRealReaders(t *testing.T) {
 	}{
 		{"plain", target.Config{}},
 		{"partitioned", target.Config{PartitionBy: []string{"place", "day"}}},
+		{"partitioned by a clock", target.Config{PartitionBy: []string{"wall"}}},
 		{"upsert", target.Config{Key: []string{"id"}}},
 		{"upsert partitioned", target.Config{Key: []string{"place", "id"}, PartitionBy: []string{"place"}}},
 	} {
@@ -64,7 +65,8 @@ func writeReal(t *testing.T, dir string, cfg target.Config) (expected []byte, la
 	cfg.Dir, cfg.MaxPartRows, cfg.CheckpointInterval = dir, 10, 7
 	cfg.Schema = schemaOf(t, "place", "string", "day", "date", "id", "int64 not null", "n", "int32", "small", "int16", "tiny", "int8", "ok", "boolean",
 		"price", "decimal(9,2)", "big", "decimal(18,4)", "wide", "decimal(38,10)", "d", "double", "f", "float", "at", "timestamp", "raw", "binary",
-		"note", "string", "tags", "list<string>", "s", "struct<x: int32, y: string>", "m", "map<string, int64>")
+		"note", "string", "tags", "list<string>", "s", "struct<x: int32, y: string>", "m", "map<string, int64>",
+		"wall", "timestamp_ntz", "walls", "list<struct<t: timestamp_ntz>>")
 	tt := opened(t, cfg)
 	places := []string{`"EWR"`, `"a b"`, `"k=v"`, `"q:r%20"`, `"ü/x"`, `"{[^]}"`, `"<|>\"'\\"`, "null"}
 	rows := map[int]string{}
@@ -107,18 +109,19 @@ func writeReal(t *testing.T, dir string, cfg target.Config) (expected []byte, la
 
 // realRow returns an input object and the row that the checker's readers must see.
 func realRow(i int, place, day string) (input, expected string) {
+	wall := fmt.Sprintf("2026-03-29T02:30:0%d.%06d", i%3, i%3*100500)
 	if i%11 == 5 {
 		return fmt.Sprintf(`{"id":%d,"place":%s,"day":"%s","extra":[1,{"a":2}]}`, i, place, day),
 			fmt.Sprintf(`{"place":%s,"day":"%s","id":%d,"n":null,"small":null,"tiny":null,"ok":null,"price":null,"big":null,"wide":null,"d":null,"f":null,`+
-				`"at":null,"raw":null,"note":null,"tags":null,"s":null,"m":null}`, place, day, i)
+				`"at":null,"raw":null,"note":null,"tags":null,"s":null,"m":null,"wall":null,"walls":null}`, place, day, i)
 	}
 	at := fmt.Sprintf("2026-02-03T04:05:%02d.%06d", i%60, i*7919%1000000)
 	format := `{"place":%s,"day":"%s","id":%d,"n":%d,"small":%d,"tiny":%d,"ok":%v,"price":%s,"big":%s,"wide":%s,"d":%s,"f":%s,"at":"%s","raw":"AAEC/w==",` +
-		`"note":"line\n%d é","tags":["a",null,"ü"],"s":{"x":%d,"y":null},"m":{"k":%d}}`
+		`"note":"line\n%d é","tags":["a",null,"ü"],"s":{"x":%d,"y":null},"m":{"k":%d},"wall":"%s","walls":[{"t":"%s"},null]}`
 	price, big, wide := fmt.Sprintf("-%d.%02d", i+1, i%100), fmt.Sprintf("%d.0001", int64(i)*1e10), fmt.Sprintf("-12345678901234567890123%05d.0123456789", i)
 	q := func(s string) string { return `"` + s + `"` }
 	row := func(price, big, wide string) string {
-		return fmt.Sprintf(format, place, day, i, -i, i-100, i%100, i%2 == 0, price, big, wide, fmt.Sprintf("%d.25", i), fmt.Sprintf("%d.5", i), at+"Z", i, i, i)
+		return fmt.Sprintf(format, place, day, i, -i, i-100, i%100, i%2 == 0, price, big, wide, fmt.Sprintf("%d.25", i), fmt.Sprintf("%d.5", i), at+"Z", i, i, i, wall, at)
 	}
 	return row(price, big, wide), row(q(price), q(big), q(wide))
 }
