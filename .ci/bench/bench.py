@@ -11,12 +11,13 @@ import sys
 
 import latency
 import orders
+import tables
 import throughput
 from suite import Suite, head
 
 PARTS = ["latency", "syncs", "start", "throughput", "peers"]
-# Parts that need more than this machine: only when they are named.
-MORE = ["orders"]
+# Parts that need more than this machine, or minutes of Spark: only when they are named.
+MORE = ["orders", "tables"]
 
 
 def load():
@@ -27,7 +28,7 @@ def load():
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all without any; peers adds DuckDB and Spark to throughput; "
-                    "orders needs a broker (KAFKA) and its harness (HARNESS)")
+                    "tables is Delta beside delta-rs and Spark; orders needs a broker (KAFKA) and its harness (HARNESS)")
     ap.add_argument("--program", required=True)
     ap.add_argument("--work", required=True, help="folder for inputs and outputs, about 1 GB")
     ap.add_argument("--runs", type=int, default=int(os.environ.get("RUNS", "3")))
@@ -45,6 +46,8 @@ def main():
         latency.start(suite)
     if "throughput" in parts or "peers" in parts:
         throughput.measure(suite, "peers" in parts)
+    if "tables" in parts:
+        tables.measure(suite)
     if "orders" in parts:
         orders.measure(suite)
     head("Targets", "target | measured | limit | ")

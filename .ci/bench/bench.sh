@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds the program, installs the peers and runs the benchmarks: see README.md.   bench.sh [throughput] [peers] [latency] [syncs] [start] [orders]
+# Builds the program, installs the peers and runs the benchmarks: see README.md.   bench.sh [throughput] [peers] [latency] [syncs] [start] [tables] [orders]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cache="$PWD/.ci/.cache"
 mkdir -p "$cache"
 case " $* " in
-  '  ' | *' peers '*) python="$(bash .ci/readers/install.sh)" ;;
+  '  ' | *' peers '* | *' tables '*) python="$(bash .ci/readers/install.sh)" ;;
   *) python=python3 ;;
 esac
 bash .ci/debian.sh strace:strace

@@ -96,11 +96,11 @@ class Suite:
             if os.path.exists(os.path.join(folder, d)):
                 os.rename(os.path.join(folder, d), os.path.join(trash, d))
 
-    def once(self, folder, sink="table"):
-        """Runs a job from nothing."""
+    def once(self, folder, first="out/table/_spark_metadata/0"):
+        """Runs a job from nothing. The file `first` appears with its first batch."""
         self.clear(folder)
         command = [self.program, "run", "--progress", "none", "--log-level", "warn", os.path.join(folder, "job.yaml")]
-        return Run(command, self.env, os.path.join(folder, "out", sink, "_spark_metadata", "0"))
+        return Run(command, self.env, os.path.join(folder, first))
 
 
 def table(schema, **more):

@@ -102,9 +102,10 @@ def duckdb(suite, source):
     return peer(suite, "duckdb_f1.py", "run", source, suite.path("duckdb"))
 
 
-def spark(suite, source):
+def spark(suite, source, *how):
+    """The query in Spark; how is what spark_f1.py takes after its folders."""
     shutil.rmtree(suite.path("spark"), ignore_errors=True)
-    run = peer(suite, "spark_f1.py", source, suite.path("spark"))
+    run = peer(suite, "spark_f1.py", source, suite.path("spark"), *how)
     seen = json.loads(run.out.decode().strip().split("\n")[-1])
-    run.cpu, run.wall, run.rss_mb = seen["cpu"], seen["wall"], seen["rss_mb"]
+    run.cpu, run.wall, run.rss_mb, run.batch_ms = seen["cpu"], seen["wall"], seen["rss_mb"], seen["batch_ms"]
     return run
