@@ -7,8 +7,8 @@
 //
 // SQLite converts by the affinity of a column, which its declared type says. Decimals are texts with all their digits, or
 // numbers where the column is numeric and 15 digits are enough; dates and timestamps are texts in ISO 8601 with microseconds
-// and Z, or, where the column's type has INT in it, days and microseconds since 1970; booleans are 0 and 1; nested values are
-// JSON texts.
+// and, but for those without a zone, Z, or, where the column's type has INT in it, days and microseconds since 1970; booleans
+// are 0 and 1; nested values are JSON texts.
 //
 // The package knows nothing of batches and owners.
 package sqlite
