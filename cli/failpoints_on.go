@@ -18,6 +18,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/pipeline"
+	"github.com/wasmill/wasmill/host/sink/sql"
 	"github.com/wasmill/wasmill/statestore"
 	"github.com/wasmill/wasmill/statestore/badger"
 )
@@ -40,11 +41,11 @@ func class(name string) string {
 var keptIn = map[string]string{"offsets": "", "changelog": "changelog", "snapshot": "snapshot"}
 
 // failpoints makes the process kill itself at a named point. WASMILL_FAILPOINT is NAME or NAME@N: the N-th time the point
-// is reached. Points are the steps of a batch ("run:before", "decide:after") and the file operations by the class of their
-// path ("sync:before offsets/.N.tmp"), and those of the state store ("state apply-marker"). WASMILL_FAILPOINT_TRACE names a
-// file that gets every point reached, one a line, WASMILL_FAILPOINT_KEEP a folder that keeps what is removed of some kinds, and
-// WASMILL_STATE_SIZES the sizes of the state store, as tune takes them. WASMILL_CLOCK_SHIFT puts the clock off. With WASMILL_STATE_HELD the background apply is held
-// back (see held).
+// is reached. Points are the steps of a batch ("run:before", "decide:after"), the file operations by the class of their
+// path ("sync:before offsets/.N.tmp"), those of the state store ("state apply-marker") and those of databases ("commit:before
+// sqlite": see sql.Tap). WASMILL_FAILPOINT_TRACE names a file that gets every point reached, one a line, WASMILL_FAILPOINT_KEEP
+// a folder that keeps what is removed of some kinds, and WASMILL_STATE_SIZES the sizes of the state store, as tune takes them.
+// WASMILL_CLOCK_SHIFT puts the clock off. With WASMILL_STATE_HELD the background apply is held back (see held).
 func failpoints(e *Env, p *pipeline.Env) {
 	point, count := e.getenv("WASMILL_FAILPOINT"), int64(1)
 	if base, n, ok := strings.Cut(point, "@"); ok {
@@ -72,6 +73,7 @@ func failpoints(e *Env, p *pipeline.Env) {
 		hit(string(s) + map[bool]string{false: ":before", true: ":after"}[done])
 	}
 	p.State.Point = func(name string) { hit("state " + name) }
+	p.Database = func(db sql.Database) sql.Database { return sql.Tap(db, hit) }
 	kept := e.getenv("WASMILL_FAILPOINT_KEEP")
 	files := p.Files
 	p.Files = durable.Tap(files, func(op, name string) error {

@@ -26,18 +26,11 @@ func (j *tablesJob) check(t *testing.T) {
 		t.Errorf("%d batches are decided, want %d", len(digests), want)
 	}
 	for i, kind := range j.kinds {
-		all := someChanges()
-		if keeps(kind) {
-			all = left(all)
-		}
-		var rows, values []string
-		for k := range all {
-			rows, values = append(rows, all[k].row()), append(values, all[k].line(t))
-		}
+		rows, values := oracleRows(t, kind, j.input())
 		base, _, _ := strings.Cut(kind, " ")
 		switch base {
 		case toFiles:
-			sameRows(t, kind, lines(t, filepath.Join(j.dir, j.sink(i))), values)
+			sameRows(t, kind, lines(t, j.path(j.sink(i))), values)
 		case toKafka:
 			sameRows(t, kind, j.topicValues(t), values)
 		case toDelta:
@@ -48,6 +41,18 @@ func (j *tablesJob) check(t *testing.T) {
 			j.checkDatabase(t, i, digests, rows, j.pg.texts)
 		}
 	}
+}
+
+// oracleRows are the rows that a target of a kind has of records, and the records of that.
+func oracleRows(t *testing.T, kind string, all []change) (rows, values []string) {
+	t.Helper()
+	if keeps(kind) {
+		all = left(all)
+	}
+	for k := range all {
+		rows, values = append(rows, all[k].row()), append(values, all[k].line(t))
+	}
+	return rows, values
 }
 
 // query is the id of the checkpoint.
@@ -84,7 +89,10 @@ type logged struct {
 	}
 	Remove     *struct{ Path string }
 	Txn        *struct{ AppID, Version json.RawMessage }
-	CommitInfo *struct{ Tags map[string]string }
+	CommitInfo *struct {
+		Tags              map[string]string
+		InCommitTimestamp int64
+	}
 }
 
 type parquetChange struct {
@@ -99,7 +107,7 @@ type parquetChange struct {
 // tags and in the txn actions.
 func (j *tablesJob) deltaRows(t *testing.T, sink int, digests []string) (rows []string) {
 	t.Helper()
-	dir := filepath.Join(j.dir, j.sink(sink))
+	dir := j.path(j.sink(sink))
 	live := map[string]*string{} // the place of each file, nil where it is a column
 	for batch := range digests {
 		text := mustRead(t, filepath.Join(dir, "_delta_log", fmt.Sprintf("%020d.json", batch)))
@@ -136,6 +144,12 @@ func (j *tablesJob) deltaRows(t *testing.T, sink int, digests []string) (rows []
 	if _, err := os.Stat(filepath.Join(dir, "_delta_log", fmt.Sprintf("%020d.json", len(digests)))); err == nil {
 		t.Errorf("%s: more entries than batches", dir)
 	}
+	return fileRows(t, dir, live)
+}
+
+// fileRows are the rows of a Delta table's files.
+func fileRows(t *testing.T, dir string, live map[string]*string) (rows []string) {
+	t.Helper()
 	for path, place := range live {
 		read, err := parquet.ReadFile[parquetChange](filepath.Join(dir, path))
 		if err != nil {
@@ -169,19 +183,21 @@ func checkTxn(t *testing.T, txn map[string]string, app string, batch int, digest
 }
 
 // checkDatabase compares a table with what it must hold, and the epoch row with the last decision.
-func (j *tablesJob) checkDatabase(t *testing.T, sink int, digests, want []string, texts func(t *testing.T, dir, query string) []string) {
+func (j *tablesJob) checkDatabase(t *testing.T, sink int, digests, want []string, texts func(t *testing.T, query string) []string) {
 	t.Helper()
-	got := texts(t, j.dir, "SELECT CAST(id AS text) || '|' || key || '|' || place || '|' || CAST(amount AS text) || '|' || "+
-		"substr(replace(CAST(at AS text), ' ', 'T'), 1, 19) FROM "+j.table(sink))
-	sameRows(t, j.kinds[sink], got, want)
-	epochs := texts(t, j.dir, "SELECT target || '|' || CAST(batch AS text) || '|' || digest FROM wasmill_epoch WHERE query_id = '"+j.query(t)+"'")
+	sameRows(t, j.kinds[sink], texts(t, selectRows+j.table(sink)), want)
+	epochs := texts(t, "SELECT target || '|' || CAST(batch AS text) || '|' || digest FROM wasmill_epoch WHERE query_id = '"+j.query(t)+"'")
 	last := len(digests) - 1
 	sameRows(t, j.kinds[sink]+", epoch row", epochs, []string{fmt.Sprintf("%s|%d|%s", j.target(sink), last, digests[last])})
 }
 
-func (j *tablesJob) sqliteTexts(t *testing.T, dir, query string) (out []string) {
+// selectRows gives the canonical texts of the rows of the table that follows.
+const selectRows = "SELECT CAST(id AS text) || '|' || key || '|' || place || '|' || CAST(amount AS text) || '|' || " +
+	"substr(replace(CAST(at AS text), ' ', 'T'), 1, 19) FROM "
+
+func (j *tablesJob) sqliteTexts(t *testing.T, query string) (out []string) {
 	t.Helper()
-	db, err := dbsql.Open("sqlite", filepath.Join(dir, "sqlite.db"))
+	db, err := dbsql.Open("sqlite", j.path("sqlite.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +221,7 @@ func (j *tablesJob) sqliteTexts(t *testing.T, dir, query string) (out []string) 
 }
 
 // texts runs a query of one column of text on the server itself.
-func (s *pgServer) texts(t *testing.T, _, query string) []string {
+func (s *pgServer) texts(t *testing.T, query string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -48,15 +49,26 @@ func (c *change) row() string {
 const changeFiles, changeBatch = 6, 10
 
 // someChanges are all records, in order.
-func someChanges() []change {
+func someChanges() []change { return changesFrom(0) }
+
+// changesFrom are as many with other ids.
+func changesFrom(first int) []change {
 	out := make([]change, changeFiles*2*changeBatch)
 	for i := range out {
 		out[i] = change{
-			ID: i, Key: fmt.Sprintf("k%d", i*7%13), Place: fmt.Sprintf("p%d", i%2), Amount: fmt.Sprintf("%d.%d%d", i, i%10, 1+i%9),
+			ID: first + i, Key: fmt.Sprintf("k%d", i*7%13), Place: fmt.Sprintf("p%d", i%2), Amount: fmt.Sprintf("%d.%d%d", i, i%10, 1+i%9),
 			At: fmt.Sprintf("2026-01-02T03:%02d:%02dZ", i/60, i%60), Gone: i%5 == 3,
 		}
 	}
 	return out
+}
+
+// input are the job's records.
+func (j *tablesJob) input() []change {
+	if j.records != nil {
+		return j.records
+	}
+	return someChanges()
 }
 
 // left are the rows that upserts and deletions leave.
@@ -76,13 +88,20 @@ func left(all []change) []change {
 
 // tablesJob is a job that publishes changes to targets.
 type tablesJob struct {
-	kinds []string
-	dir   string
-	pg    *pgServer // nil without
-	bus   *broker   // nil without
-	id    string    // in the names of what is made in servers
-	topic string
+	kinds    []string
+	dir      string
+	place    string    // where files, tables and databases are, if not in dir
+	progress string    // where the checkpoint is, if not dir/checkpoint
+	records  []change  // if not someChanges
+	pg       *pgServer // nil without
+	bus      *broker   // nil without
+	brokers  string    // where it is, if not at its own address
+	id       string    // in the names of what is made in servers
+	topic    string
 }
+
+// path is where something is that the job publishes to.
+func (j *tablesJob) path(name string) string { return filepath.Join(cmp.Or(j.place, j.dir), name) }
 
 func (j *tablesJob) sink(i int) string { return fmt.Sprintf("s%d", i) }
 
@@ -103,7 +122,12 @@ func (j *tablesJob) target(i int) string {
 	return base
 }
 
-func (j *tablesJob) checkpoint() string { return filepath.Join(j.dir, "checkpoint") }
+func (j *tablesJob) checkpoint() string {
+	if filepath.IsAbs(j.progress) {
+		return j.progress
+	}
+	return filepath.Join(j.dir, cmp.Or(j.progress, "checkpoint"))
+}
 
 const changeSchema = `{id: int64, key: string, place: string, amount: "decimal(9,2)", at: timestamp}`
 
@@ -115,7 +139,7 @@ func (j *tablesJob) text(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var s strings.Builder
-	fmt.Fprintf(&s, "apiVersion: wasmill/v1\nkind: Job\nmetadata: {name: tables}\nspec:\n  checkpoint: ./checkpoint\n  trigger: {availableNow: true}\n")
+	fmt.Fprintf(&s, "apiVersion: wasmill/v1\nkind: Job\nmetadata: {name: tables}\nspec:\n  checkpoint: %s\n  trigger: {availableNow: true}\n", j.checkpoint())
 	fmt.Fprintf(&s, "  sources:\n    - {name: in, files: {path: ./in, format: jsonl}, batch: {maxRecords: %d}}\n", changeBatch)
 	fmt.Fprintf(&s, "  transforms:\n    - {name: t, from: [in], module: %s}\n%s  sinks:\n", module, j.connections())
 	for i := range j.kinds {
@@ -127,12 +151,12 @@ func (j *tablesJob) text(t *testing.T) string {
 // connections are those that the kinds need.
 func (j *tablesJob) connections() string {
 	var s strings.Builder
-	all := map[string]string{toSQLite: "{sqlite: {path: ./sqlite.db}}"}
+	all := map[string]string{toSQLite: fmt.Sprintf("{sqlite: {path: %q}}", j.path("sqlite.db"))}
 	if j.pg != nil {
 		all[toPostgres] = fmt.Sprintf("{postgres: {url: %q}}", j.pg.behind)
 	}
 	if j.bus != nil {
-		all[toKafka] = fmt.Sprintf("{kafka: {brokers: [%q], requestTimeout: 5s}}", j.bus.addr)
+		all[toKafka] = fmt.Sprintf("{kafka: {brokers: [%q], requestTimeout: 5s}}", cmp.Or(j.brokers, j.bus.addr))
 	}
 	for name, c := range all {
 		if slices.ContainsFunc(j.kinds, func(kind string) bool { return strings.HasPrefix(kind, name) }) {
@@ -155,11 +179,11 @@ func (j *tablesJob) sinkText(i int) string {
 	base, _, _ := strings.Cut(j.kinds[i], " ")
 	switch base {
 	case toFiles:
-		to = fmt.Sprintf("files: {path: ./%s, format: jsonl}", j.sink(i))
+		to = fmt.Sprintf("files: {path: %q, format: jsonl}", j.path(j.sink(i)))
 	case toKafka:
 		to = fmt.Sprintf("kafka: {connection: kafka, topic: %s}", j.topic)
 	case toDelta:
-		to = fmt.Sprintf("delta: {path: ./%s, checkpointInterval: 3, schema: %s%s%s}", j.sink(i), changeSchema, key, by)
+		to = fmt.Sprintf("delta: {path: %q, checkpointInterval: 3, schema: %s%s%s}", j.path(j.sink(i)), changeSchema, key, by)
 	default:
 		to = fmt.Sprintf("%s: {connection: %s, table: %s, createTable: true, schema: %s%s}", base, base, j.table(i), changeSchema, key)
 	}
@@ -169,18 +193,18 @@ func (j *tablesJob) sinkText(i int) string {
 // write puts the job and its input into a new folder.
 func (j *tablesJob) write(t *testing.T) (dir, file string) {
 	t.Helper()
-	j.dir, j.id = t.TempDir(), unique("tables")
+	j.dir, j.id = t.TempDir(), cmp.Or(j.id, unique("tables"))
 	if j.bus != nil {
 		j.topic = j.bus.topic(t, "tables", 2, nil)
 	}
 	if j.pg != nil {
-		j.pg.texts(t, "", "DROP TABLE IF EXISTS wasmill_epoch") // making it is a part of what is tried
+		j.pg.texts(t, "DROP TABLE IF EXISTS wasmill_epoch") // making it is a part of what is tried
 	}
 	if err := os.Mkdir(filepath.Join(j.dir, "in"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	files := map[string]string{"job.yaml": j.text(t)}
-	for i, c := range someChanges() {
+	for i, c := range j.input() {
 		files[fmt.Sprintf("in/%d.jsonl", i/(2*changeBatch))] += c.line(t) + "\n"
 	}
 	for name, content := range files {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -227,36 +228,148 @@ var servers = [][]string{
 	{toFiles, toPostgres},
 	{toDelta, toPostgres},
 	{toPostgres, toSQLite},
+	{toPostgres, toServerKeys},
+	{toDeltaKeys, toServerKeys},
+	{toServerKeys, toSQLiteKeys},
+	{toKafka, toFiles},
 	{toKafka, toDelta},
 	{toKafka, toSQLite},
 	{toKafka, toPostgres},
+	{toKafka, toDeltaKeys},
+	{toKafka, toSQLiteKeys},
+	{toKafka, toServerKeys},
 }
 
-// TestTablesServers is TestTablesKill with a real PostgreSQL server and a real Kafka broker. Its connections are cut as well,
-// and the server is killed and started again.
+// TestTablesServers is TestTablesKill with a real PostgreSQL server and a real Kafka broker. Connections to both are cut as well,
+// and both are killed and started again.
 func TestTablesServers(t *testing.T) {
 	pg := realServer(t)
 	var bus *broker
-	combinations := servers[:5]
+	combinations := servers
 	if os.Getenv("WASMILL_KAFKA") != "" {
-		bus, combinations = realBroker(t), servers
+		bus = realBroker(t)
+	} else {
+		combinations = slices.DeleteFunc(slices.Clone(servers), func(kinds []string) bool { return slices.Contains(kinds, toKafka) })
 	}
-	tablesRun(t, combinations, pg, bus, func(k *tablesKill) {
-		if k.pg != nil && len(k.kinds) == 1 {
-			k.disturb(t)
-		}
-	})
+	tablesRun(t, combinations, pg, bus, (*tablesKill).disturb)
 }
 
-// disturb cuts the connection at some statements, those that commit among them, and kills the server a few times.
+// disturb cuts connections where the transaction ends, and kills the server and the broker. Alone, connections are cut at some other
+// points as well. A pair is disturbed once.
 func (k *tablesKill) disturb(t *testing.T) {
 	t.Helper()
-	wire := slices.DeleteFunc(slices.Sorted(maps.Keys(k.points)), func(p string) bool { return !onWire(p) })
-	k.rng.Shuffle(len(wire), func(i, j int) { wire[i], wire[j] = wire[j], wire[i] })
-	for _, p := range append(wire[:max(2, min(len(wire), tablesKills(t)/10))], "sent: COMMIT", "answered: COMMIT") {
-		k.table(t, []tableShot{{wire: p, cut: true, nth: 1}})
+	if k.pair.disturbed && len(k.kinds) > 1 {
+		return
 	}
-	for n := range 3 {
-		k.table(t, []tableShot{{server: true, nth: 2 * n, after: time.Duration(k.rng.IntN(30)) * time.Millisecond}})
+	k.pair.disturbed = true
+	var at []string
+	if k.pg != nil {
+		at = append(at, "sent: COMMIT", "answered: COMMIT")
+	}
+	if k.bus != nil {
+		at = append(at, "request: EndTxn (commit)", "response: EndTxn (commit)", "request: Produce", "response: InitProducerId")
+	}
+	if len(k.kinds) == 1 {
+		wire := slices.DeleteFunc(slices.Sorted(maps.Keys(k.points)), func(p string) bool { return !onWire(p) })
+		k.rng.Shuffle(len(wire), func(i, j int) { wire[i], wire[j] = wire[j], wire[i] })
+		at = append(at, wire[:max(2, min(len(wire), tablesKills(t)/10))]...)
+	}
+	for _, p := range at {
+		k.table(t, []tableShot{{wire: p, cut: true, nth: 1 + k.rng.IntN(2)}})
+	}
+	soon := func() time.Duration { return time.Duration(k.rng.IntN(30)) * time.Millisecond }
+	if k.pg != nil {
+		for n := range 4 - len(k.kinds) {
+			k.table(t, []tableShot{{server: true, nth: 2 * n, after: soon()}})
+		}
+	}
+	if k.bus != nil {
+		k.table(t, []tableShot{{broker: true, nth: k.rng.IntN(changeFiles), after: soon()}})
+	}
+}
+
+// restart kills the server or the broker while the job is at work, and starts it again.
+func (k *tablesKill) restart(t *testing.T, p *process, s *tableShot) {
+	t.Helper()
+	if !until(p, bound, func() bool { return decided(k.job.checkpoint()) >= s.nth }) {
+		return
+	}
+	pause(t.Context(), s.after)
+	k.all.cuts[s.kind()]++
+	if s.server {
+		k.pg.sh(t, "kill9")
+		k.pg.sh(t, "start")
+		k.pair.servers++
+		return
+	}
+	k.bus.sh(t, "kill9")
+	k.bus.sh(t, "start")
+	k.pair.brokers++
+}
+
+// toBroker tells that a point is of a connection to the broker.
+func toBroker(p string) bool {
+	return strings.HasPrefix(p, "request: ") || strings.HasPrefix(p, "response: ")
+}
+
+// ofProtocol are the requests by which a target publishes and finds out what is published.
+var ofProtocol = []string{"Produce", "Fetch", "ListOffsets", "FindCoordinator", "InitProducerId", "AddPartitionsToTxn", "EndTxn (commit)"}
+
+// requests are how often each kind of request was seen so far.
+func (k *tablesKill) requests() map[string]int {
+	if k.proxy == nil {
+		return nil
+	}
+	out := map[string]int{}
+	for key, n := range k.proxy.requests() {
+		if name := requestName(key); slices.Contains(ofProtocol, name) {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+// peace lets everything through.
+func (k *tablesKill) peace() { k.watch(&tableShot{}, nil) }
+
+// watch does what a shot says to a connection: the process is killed by strike, or the connection is cut. struck is closed then.
+func (k *tablesKill) watch(s *tableShot, strike func()) (struck chan struct{}) {
+	if s.cut {
+		strike = nil
+	}
+	struck = make(chan struct{})
+	if k.proxy != nil {
+		k.proxy.set(k.judge(s, strike, struck))
+	}
+	if k.pg == nil || toBroker(s.wire) {
+		if k.pg != nil {
+			k.pg.watch("", 0, nil)
+		}
+		return struck
+	}
+	return k.pg.watch(s.wire, s.nth, strike)
+}
+
+// judge is what the proxy before the broker does; nil passes all on.
+func (k *tablesKill) judge(s *tableShot, strike func(), struck chan struct{}) func(request) verdict {
+	if !toBroker(s.wire) {
+		return nil
+	}
+	way, name, _ := strings.Cut(s.wire, ": ")
+	treat := cutBefore
+	if way == "response" {
+		treat = cutAfter
+	}
+	var n atomic.Int64
+	return func(r request) verdict {
+		if requestName(r.key) != name || n.Add(1) != int64(s.nth) {
+			return verdict{}
+		}
+		return verdict{treatment: treat, then: func() {
+			if strike != nil {
+				strike()
+			}
+			close(struck)
+		}}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/wasmill/wasmill/host/sandbox"
 	"github.com/wasmill/wasmill/host/sink"
 	kafkasink "github.com/wasmill/wasmill/host/sink/kafka"
+	sqlsink "github.com/wasmill/wasmill/host/sink/sql"
 	"github.com/wasmill/wasmill/host/source"
 	"github.com/wasmill/wasmill/statestore"
 )
@@ -57,6 +58,8 @@ type Env struct {
 	Scratch func() (dir string, done func() error, err error)
 	// TuneState changes the sizes that the state store is opened with, for tests; nil leaves them.
 	TuneState func(*statestore.Config)
+	// Database stands between a target and the database that its connection leads to, for tests; nil leaves it.
+	Database func(sqlsink.Database) sqlsink.Database
 }
 
 // Program is a job whose modules are compiled and started: all that can be known of it without its checkpoint.

@@ -164,7 +164,11 @@ func (p *Program) sqlTarget(j *job.Job, one *job.SQLSink, out map[string]sink.Ta
 func (p *Program) database(j *job.Job, s *job.SQLSink) (sqlsink.Database, error) {
 	for i := range j.Connections {
 		if c := &j.Connections[i]; c.Kind == s.Kind && c.Name == s.Connection {
-			return databaseOf(c.Name, c.Kind, j.Dir, c.Settings)
+			db, err := databaseOf(c.Name, c.Kind, j.Dir, c.Settings)
+			if err == nil && p.env.Database != nil {
+				db = p.env.Database(db)
+			}
+			return db, err
 		}
 	}
 	return nil, fmt.Errorf("no %s connection %q", s.Kind, s.Connection)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/source"
 )
@@ -22,6 +23,8 @@ const (
 	CodeLog        = "source.log_damaged"
 	CodePosition   = "source.position"
 	CodeVersion    = "source.version"
+	CodeNoSpace    = "source.no_space"   // the disk of the checkpoint is full
+	CodeUnwritable = "source.unwritable" // what was read cannot be noted in the checkpoint
 )
 
 // The codes of rejected records.
@@ -62,6 +65,15 @@ func unreadable(path string, err error) error {
 		return fault.New(CodeUnreadable, path, err, "give the process leave to read it")
 	}
 	return fault.New(CodeUnreadable, path, err, "see that the disk is well and start again")
+}
+
+// unwritable wraps an error of writing down what was read.
+func unwritable(path string, err error) error {
+	err = fmt.Errorf("write source log: %w", err)
+	if durable.NoSpace(err) {
+		return fault.New(CodeNoSpace, path, err, "make room on the disk of the checkpoint; the job goes on by itself")
+	}
+	return fault.New(CodeUnwritable, path, err, "let the process write to the checkpoint, see that the disk is well and start again")
 }
 
 // vanished turns a failed open of a planned file into a change, other errors into unreadable.

@@ -107,7 +107,7 @@ func (l logs) writeCompact(k int64, from *position, entries []entry) error {
 func (l logs) replace(name string, k int64, sync bool, write func(io.Writer) error) error {
 	tmp := l.dir + "/." + strconv.FormatInt(k, 10) + ".tmp"
 	if err := errors.Join(l.remove(tmp), l.remove(l.crc(name))); err != nil {
-		return fmt.Errorf("write source log: %w", err)
+		return unwritable(name, err)
 	}
 	f, err := l.files.Create(tmp)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +116,7 @@ func (l logs) replace(name string, k int64, sync bool, write func(io.Writer) err
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("write source log: %w", err)
+		return unwritable(name, err)
 	}
 	err = write(f)
 	if err == nil && sync {
@@ -129,7 +129,7 @@ func (l logs) replace(name string, k int64, sync bool, write func(io.Writer) err
 		err = l.files.SyncDir(l.dir)
 	}
 	if err != nil {
-		return fmt.Errorf("write source log: %w", err)
+		return unwritable(name, err)
 	}
 	return nil
 }

@@ -1,0 +1,574 @@
+package examples
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patient is a job over one target that something happens to between two runs. Its tables are in a folder of their own. The first run
+// takes half of the input.
+type patient struct {
+	*tablesJob
+	file  string
+	aside string         // what the held back files are called
+	met   map[string]int // codes that runs ended with
+	said  string         // by the last of them
+}
+
+// half of the input, in files and in records.
+const (
+	halfFiles   = changeFiles / 2
+	halfRecords = halfFiles * 2 * changeBatch
+)
+
+// admit makes a patient. mould changes the job before it is written.
+func admit(t *testing.T, kind string, pg *pgServer, mould func(*tablesJob)) *patient {
+	t.Helper()
+	p := &patient{tablesJob: &tablesJob{kinds: []string{kind}, place: t.TempDir(), pg: pg}, met: map[string]int{}, aside: "later"}
+	if mould != nil {
+		mould(p.tablesJob)
+	}
+	_, p.file = p.write(t)
+	p.hold(t)
+	return p
+}
+
+func (p *patient) kind() string { return p.kinds[0] }
+
+func (p *patient) base() string {
+	base, _, _ := strings.Cut(p.kind(), " ")
+	return base
+}
+
+// hold puts the second half of the input aside.
+func (p *patient) hold(t *testing.T) {
+	t.Helper()
+	for i := halfFiles; i < changeFiles; i++ {
+		mustRename(t, p.input1(i), p.later(i))
+	}
+}
+
+// more lets the job have the rest of the input.
+func (p *patient) more(t *testing.T) {
+	t.Helper()
+	for i := halfFiles; i < changeFiles; i++ {
+		mustRename(t, p.later(i), p.input1(i))
+	}
+}
+
+func (p *patient) input1(i int) string { return filepath.Join(p.dir, "in", fmt.Sprintf("%d.jsonl", i)) }
+func (p *patient) later(i int) string  { return filepath.Join(p.dir, p.aside+strconv.Itoa(i)) }
+
+func mustRename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the job, which must end well.
+func (p *patient) run(t *testing.T, env ...string) {
+	t.Helper()
+	if r := run(t, env, "run", p.file); r.code != 0 {
+		t.Fatalf("%s: it ended with %d (killed %v):\n%s", p.kind(), r.code, r.killed, r.stderr)
+	}
+}
+
+// dies runs the job until it kills itself at a point.
+func (p *patient) dies(t *testing.T, point string) {
+	t.Helper()
+	if r := run(t, []string{"WASMILL_FAILPOINT=" + point}, "run", p.file); !r.killed {
+		t.Fatalf("%s: it ended with %d before %s:\n%s", p.kind(), r.code, point, r.stderr)
+	}
+}
+
+// stops runs the job, which must end with one of some codes, with a word on the way out, and leave the rows as they are.
+func (p *patient) stops(t *testing.T, codes ...string) (code string) {
+	t.Helper()
+	before := p.rows(t)
+	code = p.fails(t, codes...)
+	sameRows(t, p.kind()+" after "+code, p.rows(t), before)
+	return code
+}
+
+// fails is stops where the rows cannot be looked at.
+func (p *patient) fails(t *testing.T, codes ...string) (code string) {
+	t.Helper()
+	r := run(t, nil, "run", p.file)
+	m := codeForm.FindStringSubmatch(r.stderr)
+	if r.code != 1 || m == nil || !slices.Contains(codes, m[1]) {
+		t.Fatalf("%s: it ended with %d, want 1 by one of %v:\n%s", p.kind(), r.code, codes, r.stderr)
+	}
+	if !strings.Contains(r.stderr, "way out: ") {
+		t.Errorf("%s: no way out is named:\n%s", p.kind(), r.stderr)
+	}
+	p.met[m[1]]++
+	p.said = r.stderr
+	return m[1]
+}
+
+// rows are what readers of the target see, in the forms of oracleRows.
+func (p *patient) rows(t *testing.T) []string {
+	t.Helper()
+	switch p.base() {
+	case toFiles:
+		return lines(t, p.path("s0"))
+	case toDelta:
+		return tableRows(t, p.path("s0"))
+	case toSQLite:
+		if p.sqliteTexts(t, "SELECT name FROM sqlite_schema WHERE name = 's0'") == nil {
+			return nil
+		}
+		return p.sqliteTexts(t, selectRows+p.table(0))
+	}
+	if p.pg.texts(t, "SELECT relname::text FROM pg_class WHERE relname = '"+p.table(0)+"'") == nil {
+		return nil
+	}
+	return p.pg.texts(t, selectRows+p.table(0))
+}
+
+// holds demands that the target has what comes of some records, and nothing else.
+func (p *patient) holds(t *testing.T, all []change) {
+	t.Helper()
+	rows, values := oracleRows(t, p.kind(), all)
+	if p.base() == toFiles {
+		rows = values
+	}
+	sameRows(t, p.kind(), p.rows(t), rows)
+}
+
+// tableRows are the rows of a Delta table, whoever wrote its entries.
+func tableRows(t *testing.T, dir string) []string {
+	t.Helper()
+	live := map[string]*string{}
+	for _, a := range tableLog(t, dir) {
+		if a.Remove != nil {
+			delete(live, a.Remove.Path)
+		}
+		if a.Add != nil {
+			live[a.Add.Path] = a.Add.PartitionValues["place"]
+		}
+	}
+	return fileRows(t, dir, live)
+}
+
+// tableLog are all actions of a Delta table's log, in order.
+func tableLog(t *testing.T, dir string) (actions []logged) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "_delta_log", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names { // Glob sorts
+		for l := range strings.Lines(mustRead(t, name)) {
+			var a logged
+			if err := json.Unmarshal([]byte(l), &a); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			actions = append(actions, a)
+		}
+	}
+	return actions
+}
+
+// saved is a copy of a folder.
+func saved(t *testing.T, dir string) (kept string) {
+	t.Helper()
+	kept = filepath.Join(t.TempDir(), "kept")
+	copyDir(t, dir, kept)
+	return kept
+}
+
+// putBack makes a folder what it was.
+func putBack(t *testing.T, kept, dir string) {
+	t.Helper()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	copyDir(t, kept, dir)
+}
+
+// takeAway removes all that the target has, and returns what puts it back.
+func (p *patient) takeAway(t *testing.T) (back func()) {
+	t.Helper()
+	if p.base() == toPostgres {
+		table, epoch := p.table(0), p.table(0)+"_epoch"
+		query := p.query(t)
+		p.pg.texts(t, "ALTER TABLE "+table+" RENAME TO "+table+"_kept")
+		p.pg.texts(t, "CREATE TABLE "+epoch+" AS SELECT * FROM wasmill_epoch WHERE query_id LIKE '"+query+"%'")
+		p.pg.texts(t, "DELETE FROM wasmill_epoch WHERE query_id LIKE '"+query+"%'")
+		return func() {
+			p.pg.texts(t, "DROP TABLE IF EXISTS "+table)
+			p.pg.texts(t, "ALTER TABLE "+table+"_kept RENAME TO "+table)
+			p.pg.texts(t, "DELETE FROM wasmill_epoch WHERE query_id LIKE '"+query+"%'")
+			p.pg.texts(t, "INSERT INTO wasmill_epoch SELECT * FROM "+epoch)
+		}
+	}
+	kept := saved(t, p.place)
+	entries, err := os.ReadDir(p.place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(p.place, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() { putBack(t, kept, p.place) }
+}
+
+// beside is another job, with a checkpoint and records of its own, that publishes to the same place.
+func (p *patient) beside(t *testing.T) *patient {
+	t.Helper()
+	return admit(t, p.kind(), p.pg, func(j *tablesJob) {
+		j.place, j.id, j.records = p.place, p.id, changesFrom(1000)
+	})
+}
+
+// copied is the same job with a copy of the checkpoint, as on another machine, and other input from there on. While one of the two
+// runs, what the other has of input is on hold.
+func (p *patient) copied(t *testing.T) *patient {
+	t.Helper()
+	j := *p.tablesJob
+	j.progress = saved(t, p.checkpoint())
+	other := &patient{tablesJob: &j, file: filepath.Join(j.dir, "copy.yaml"), met: p.met, aside: "other"}
+	for i := halfFiles; i < changeFiles; i++ {
+		other.put(t, other.later(i), strings.ReplaceAll(mustRead(t, p.later(i)), `"amount":"`, `"amount":"9`))
+	}
+	other.put(t, other.file, j.text(t))
+	return other
+}
+
+// instead lets one have its input in place of the other.
+func (p *patient) instead(t *testing.T, other *patient) {
+	t.Helper()
+	other.hold(t)
+	p.more(t)
+}
+
+func (p *patient) put(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fork begins anew, where a checkpoint stands, in new places.
+func (p *patient) fork(t *testing.T) *patient {
+	t.Helper()
+	j := *p.tablesJob
+	j.progress, j.place, j.id = "forked", t.TempDir(), unique("tables")
+	mustRun(t, "checkpoint", "fork", "--to", j.checkpoint(), p.checkpoint())
+	other := &patient{tablesJob: &j, file: filepath.Join(j.dir, "forked.yaml"), met: p.met}
+	other.put(t, other.file, j.text(t))
+	return other
+}
+
+// mishap is something that happens to a job, for some kinds of targets.
+type mishap struct {
+	name  string
+	kinds []string // nil: all
+	befal func(t *testing.T, p *patient)
+}
+
+var mishaps = []mishap{
+	{"an older checkpoint is restored", nil, restored},
+	{"a copy of the checkpoint is run", nil, twoCopies},
+	{"what was published is removed", nil, removed},
+	{"another job's table is in its place", nil, exchanged},
+	{"only the table is dropped", []string{toSQLite, toPostgres}, dropped},
+	{"another job publishes to the same table", []string{toDelta, toSQLite, toPostgres}, shared},
+	{"another job publishes to the same folder", []string{toFiles}, intruded},
+	{"the clock is set back", nil, setBack},
+	{"the clock is set back, with in-commit timestamps", []string{toDelta, toDeltaKeys}, setBackInCommit},
+	{"the table has forgotten the txn", []string{toDelta, toDeltaKeys}, expired},
+	{"the database is away at the start", []string{toSQLite, toPostgres}, away},
+}
+
+// TestTablesDamage: what may happen to checkpoints, tables and databases between two runs of a job ends with the code that the
+// documentation has for it and leaves every row as it is; after the way out that the message names, the target holds what it must.
+func TestTablesDamage(t *testing.T) {
+	kinds := []string{toFiles, toDelta, toDeltaKeys, toSQLite, toSQLiteKeys}
+	var pg *pgServer
+	if os.Getenv("WASMILL_POSTGRES") != "" {
+		pg = realServer(t)
+		kinds = append(kinds, toPostgres)
+	}
+	var lines []string
+	for _, m := range mishaps {
+		for _, kind := range kinds {
+			if m.kinds != nil && !slices.Contains(m.kinds, kind) {
+				continue
+			}
+			p := admit(t, kind, pgOf(kind, pg), nil)
+			m.befal(t, p)
+			if t.Failed() {
+				t.Fatalf("%s: %s", kind, m.name)
+			}
+			lines = append(lines, fmt.Sprintf("%-52s %-16s %s", m.name, kind, codesOf(p.met)))
+		}
+	}
+	t.Logf("every target equal to its oracle in the end; runs that ended with a code:\n%s", strings.Join(lines, "\n"))
+}
+
+func pgOf(kind string, pg *pgServer) *pgServer {
+	if strings.HasPrefix(kind, toPostgres) {
+		return pg
+	}
+	return nil
+}
+
+func codesOf(met map[string]int) string {
+	if len(met) == 0 {
+		return "none: it goes on"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(met)), ", ")
+}
+
+// ahead is that a table knows of more than its checkpoint.
+const ahead, behind, differs = "target.ahead", "target.behind", "target.digest_differs"
+
+func restored(t *testing.T, p *patient) {
+	p.run(t)
+	old := saved(t, p.checkpoint())
+	p.more(t)
+	p.run(t)
+	newer := saved(t, p.checkpoint())
+	putBack(t, old, p.checkpoint())
+	for range 2 { // it is no cure to try again
+		p.stops(t, ahead)
+	}
+	f := p.fork(t)
+	f.run(t)
+	f.holds(t, someChanges()[halfRecords:])
+	putBack(t, newer, p.checkpoint())
+	p.run(t)
+	p.check(t)
+}
+
+// twoCopies: both copies decide the same batch, with different output. The one that comes second stops; the first goes on.
+func twoCopies(t *testing.T, p *patient) {
+	p.run(t)
+	other := p.copied(t)
+	other.more(t)
+	other.dies(t, "decide:after")
+	p.instead(t, other)
+	p.dies(t, "publish:after")
+	other.instead(t, p)
+	other.stops(t, differs)
+	p.instead(t, other)
+	p.run(t)
+	other.instead(t, p)
+	other.stops(t, ahead)
+	p.instead(t, other)
+	p.run(t)
+	p.check(t)
+}
+
+func removed(t *testing.T, p *patient) {
+	p.run(t)
+	back := p.takeAway(t)
+	p.more(t)
+	for range 2 {
+		p.fails(t, behind)
+	}
+	f := p.fork(t)
+	f.run(t)
+	f.holds(t, someChanges()[halfRecords:])
+	back()
+	p.run(t)
+	p.check(t)
+}
+
+func exchanged(t *testing.T, p *patient) {
+	p.run(t)
+	back := p.takeAway(t)
+	other := p.beside(t)
+	other.run(t)
+	p.more(t)
+	want := behind
+	if p.kind() == toFiles {
+		want = "sink.other_query"
+	}
+	for range 2 {
+		p.stops(t, want)
+	}
+	other.holds(t, other.records[:halfRecords])
+	back()
+	p.run(t)
+	p.check(t)
+}
+
+// dropped: the job does not take an empty table for the one that it has published in, until the statement that the message names says
+// that what is lost is lost.
+func dropped(t *testing.T, p *patient) {
+	p.run(t)
+	p.sql(t, "DROP TABLE "+p.table(0))
+	p.more(t)
+	p.fails(t, "sql.recreated")
+	p.stops(t, "sql.recreated")
+	m := forgetting.FindString(p.said)
+	if m == "" {
+		t.Fatalf("no statement is named:\n%s", p.said)
+	}
+	p.sql(t, m)
+	p.run(t)
+	p.holds(t, someChanges()[halfRecords:])
+}
+
+var forgetting = regexp.MustCompile(`DELETE FROM wasmill_epoch WHERE query_id = '[^']*' AND target = '[^']*'`)
+
+// sql has the database carry a statement out.
+func (p *patient) sql(t *testing.T, statement string) {
+	t.Helper()
+	if p.pg != nil {
+		p.pg.texts(t, statement)
+		return
+	}
+	p.sqliteTexts(t, statement)
+}
+
+func shared(t *testing.T, p *patient) {
+	other := p.beside(t)
+	for _, j := range []*patient{p, other, p, other} {
+		j.run(t)
+		if _, err := os.Stat(j.later(halfFiles)); err == nil {
+			j.more(t)
+		}
+	}
+	p.holds(t, slices.Concat(someChanges(), other.records))
+}
+
+func intruded(t *testing.T, p *patient) {
+	p.run(t)
+	other := p.beside(t)
+	other.stops(t, "sink.other_query")
+	p.met["sink.other_query"]++
+	p.more(t)
+	p.run(t)
+	p.check(t)
+}
+
+// setBackBy is how far the clock is off in the second run.
+const setBackBy = "WASMILL_CLOCK_SHIFT=-48h"
+
+func setBack(t *testing.T, p *patient) {
+	p.run(t)
+	p.more(t)
+	p.dies(t, "stage:after@2")
+	p.run(t, setBackBy)
+	p.check(t)
+}
+
+func away(t *testing.T, p *patient) {
+	if p.pg != nil {
+		right := p.pg.behind
+		p.pg.behind = "postgres://wasmill@127.0.0.1:1/postgres?sslmode=disable"
+		p.put(t, p.file, p.text(t))
+		p.fails(t, "sql.unreachable")
+		p.pg.behind = right
+		p.put(t, p.file, p.text(t))
+	} else {
+		mustRename(t, p.place, p.place+".away")
+		p.fails(t, "sql.unreachable")
+		mustRename(t, p.place+".away", p.place)
+		p.put(t, p.path("sqlite.db"), strings.Repeat("this is no database\n", 500))
+		p.fails(t, "sql.database")
+		if err := os.Remove(p.path("sqlite.db")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.run(t)
+	p.more(t)
+	p.run(t)
+	p.check(t)
+}
+
+// amend adds an entry to the log of a Delta table, as another writer would: the table's metadata with more properties, behind some
+// lines.
+func (p *patient) amend(t *testing.T, properties map[string]string, before ...string) {
+	t.Helper()
+	dir := filepath.Join(p.path("s0"), "_delta_log")
+	var meta map[string]map[string]any
+	for l := range strings.Lines(mustRead(t, filepath.Join(dir, fmt.Sprintf("%020d.json", 0)))) {
+		if strings.HasPrefix(l, `{"metaData"`) {
+			if err := json.Unmarshal([]byte(l), &meta); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	meta["metaData"]["configuration"] = properties
+	line, err := json.Marshal(meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, _ := filepath.Glob(filepath.Join(dir, "*.json")) // the pattern is well formed
+	p.put(t, filepath.Join(dir, fmt.Sprintf("%020d.json", len(names))), strings.Join(append(before, string(line)), "\n")+"\n")
+}
+
+// setBackInCommit: the times of the entries rise all the same.
+func setBackInCommit(t *testing.T, p *patient) {
+	p.run(t)
+	now, version := time.Now().UnixMilli(), 2*halfFiles
+	p.amend(t, map[string]string{
+		"delta.enableInCommitTimestamps": "true", "delta.inCommitTimestampEnablementVersion": strconv.Itoa(version),
+		"delta.inCommitTimestampEnablementTimestamp": strconv.FormatInt(now, 10),
+	},
+		fmt.Sprintf(`{"commitInfo":{"inCommitTimestamp":%d,"timestamp":%[1]d,"operation":"SET TBLPROPERTIES"}}`, now),
+		`{"protocol":{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":["inCommitTimestamp","appendOnly","invariants"]}}`)
+	p.more(t)
+	p.run(t, setBackBy)
+	p.holds(t, someChanges())
+	last, entries := int64(0), 0
+	for _, a := range tableLog(t, p.path("s0")) {
+		if a.CommitInfo == nil || a.CommitInfo.InCommitTimestamp == 0 {
+			continue
+		}
+		if a.CommitInfo.InCommitTimestamp <= last {
+			t.Errorf("%s: an entry has time %d after one with %d", p.kind(), a.CommitInfo.InCommitTimestamp, last)
+		}
+		last = a.CommitInfo.InCommitTimestamp
+		entries++
+	}
+	if want := 1 + 2*halfFiles; entries != want {
+		t.Errorf("%s: %d entries have a time, want %d", p.kind(), entries, want)
+	}
+}
+
+// expired: another job has written checkpoints without the txn, and the entries before them are cleaned up.
+func expired(t *testing.T, p *patient) {
+	p.run(t)
+	p.amend(t, map[string]string{"delta.setTransactionRetentionDuration": "interval 1 hours"})
+	other := p.beside(t)
+	other.run(t, "WASMILL_CLOCK_SHIFT=48h")
+	log := filepath.Join(p.path("s0"), "_delta_log")
+	checkpoints, err := filepath.Glob(filepath.Join(log, "*.checkpoint.parquet"))
+	if err != nil || len(checkpoints) == 0 {
+		t.Fatalf("no checkpoint: %v", err)
+	}
+	newest := strings.TrimSuffix(slices.Max(checkpoints), ".checkpoint.parquet")
+	entries, _ := filepath.Glob(filepath.Join(log, "*.json")) // the pattern is well formed
+	for _, e := range entries {
+		if strings.TrimSuffix(e, ".json") < newest {
+			if err := os.Remove(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p.more(t)
+	for range 2 {
+		p.fails(t, "sink.expired")
+	}
+	f := p.fork(t)
+	f.run(t)
+	f.holds(t, someChanges()[halfRecords:])
+}
