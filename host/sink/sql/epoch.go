@@ -43,7 +43,7 @@ const (
 	insertEpoch = `INSERT INTO wasmill_epoch (query_id, target, version, owner, batch, digest, attempt, job, updated_at)
 VALUES ($1, $2, 1, 0, -1, '', '', $3, CAST(CURRENT_TIMESTAMP AS text)) ON CONFLICT (query_id, target) DO NOTHING`
 	claimEpoch = `UPDATE wasmill_epoch SET owner = owner + 1, job = $3, updated_at = CAST(CURRENT_TIMESTAMP AS text)
-WHERE query_id = $1 AND target = $2 RETURNING version, owner, batch, digest`
+WHERE query_id = $1 AND target = $2 AND owner < 9223372036854775807 RETURNING version, owner, batch, digest`
 	lockEpoch    = `UPDATE wasmill_epoch SET owner = owner WHERE query_id = $1 AND target = $2 AND owner = CAST($3 AS bigint) RETURNING version, owner, batch, digest`
 	advanceEpoch = `UPDATE wasmill_epoch SET batch = CAST($5 AS bigint), digest = $6, attempt = $7, updated_at = CAST(CURRENT_TIMESTAMP AS text)
 WHERE query_id = $1 AND target = $2 AND owner = CAST($3 AS bigint) AND batch = CAST($4 AS bigint) RETURNING batch`
@@ -112,7 +112,7 @@ func (t *Target) claim(ctx context.Context) error {
 		var found bool
 		var err error
 		if e, found, err = t.epochQuery(ctx, claimEpoch, t.job); err == nil && !found {
-			err = t.epochGone()
+			err = t.unclaimed(ctx)
 		}
 		return err
 	})
@@ -121,6 +121,19 @@ func (t *Target) claim(ctx context.Context) error {
 	}
 	t.owner, t.newest = e.owner, e.Published
 	return nil
+}
+
+// unclaimed says why the row that was just there cannot be taken over.
+func (t *Target) unclaimed(ctx context.Context) error {
+	e, found, err := t.epochQuery(ctx, readEpoch)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return t.epochGone()
+	}
+	return fault.New(CodeEpoch, t.epochPlace(), fmt.Errorf("the row of this job (query_id %s, target %s) has the owner %s, the highest number there is", t.query, t.ID(), e.owner),
+		fmt.Sprintf("see who else writes to this table; then, while no process runs the job: UPDATE %s SET owner = 0 WHERE query_id = %s AND target = %s", epochTable, literal(t.query), literal(t.ID())))
 }
 
 func (t *Target) ensureEpochTable(ctx context.Context) error {

@@ -29,6 +29,7 @@ func TestEpochRow(t *testing.T) {
 		"no table":    {"DROP TABLE wasmill_epoch", sql.CodeTable, ""},
 		"restored":    {"UPDATE wasmill_epoch SET batch = 0, digest = '00000000000000000000000000000001'", sql.CodeConflict, ""},
 		"ahead":       {"UPDATE wasmill_epoch SET batch = 7", sql.CodeConflict, ""},
+		"last owner":  {"UPDATE wasmill_epoch SET owner = 9223372036854775807", sql.CodeFenced, sql.CodeEpoch},
 		"other owner": {"UPDATE wasmill_epoch SET owner = 7", sql.CodeFenced, ""},
 		"other table": {"DROP TABLE wasmill_epoch; CREATE TABLE wasmill_epoch (a integer)", sql.CodeEpoch, sql.CodeEpoch},
 	} {

@@ -13,7 +13,8 @@ const (
 	CodeUnreachable = "sql.unreachable" // the database is away
 	CodeAuth        = "sql.auth"        // the database does not let the role in
 	CodeDatabase    = "sql.database"    // there is no such database, or its file is none
-	CodeTable       = "sql.table"       // a table is missing
+	CodeTable       = "sql.table"       // a table is missing, or cannot be made
+	CodeRecreated   = "sql.recreated"   // a table that the job has published in is gone
 	CodeColumn      = "sql.column"      // a column is missing, or has no value
 	CodeType        = "sql.type"        // a column takes no such values
 	CodeKey         = "sql.key"         // a table has no unique constraint on the key

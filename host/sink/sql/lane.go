@@ -19,6 +19,7 @@ type route struct {
 	rules   []Rule
 	table   []Rule  // those of the table as it is over the connection there is
 	binding Binding // over that connection
+	filled  bool    // it is noted that the job has published rows in the table
 }
 
 func newRoute(s *Sink, db Database) (*route, error) {

@@ -30,6 +30,7 @@ func (t *Target) Publish(ctx context.Context, d *checkpoint.Decision, s sink.Sta
 	if err := t.matches(ctx, d, s); err != nil {
 		return err
 	}
+	filled := t.staged.filled
 	t.staged = nil
 	ending, cancel := context.WithTimeout(ctx, t.cfg.Patience)
 	defer cancel()
@@ -37,6 +38,9 @@ func (t *Target) Publish(ctx context.Context, d *checkpoint.Decision, s sink.Sta
 		return t.outcome(ctx, d, err)
 	}
 	t.newest = sink.Published{Batch: d.Batch, Digest: d.Digest}
+	for _, r := range filled {
+		r.filled = true
+	}
 	return nil
 }
 

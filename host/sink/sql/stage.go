@@ -29,6 +29,7 @@ type staged struct {
 	digest  string
 	attempt string
 	since   time.Time
+	filled  []*route // whose tables are noted for the first time
 }
 
 // part is what one sink has in a batch.
@@ -55,7 +56,11 @@ func (t *Target) Stage(ctx context.Context, out sink.Output) (sink.Staged, error
 	if err := t.write(ctx, out, parts); err != nil {
 		return nil, fmt.Errorf("stage batch %d: %w", out.Batch, err)
 	}
-	t.staged = &staged{batch: out.Batch, digest: out.Digest, attempt: out.Attempt, since: since}
+	filled, err := t.noteFilled(ctx, &out, parts)
+	if err != nil {
+		return nil, fmt.Errorf("stage batch %d: %w", out.Batch, t.failed(ctx, err))
+	}
+	t.staged = &staged{batch: out.Batch, digest: out.Digest, attempt: out.Attempt, since: since, filled: filled}
 	return json.Marshal(rec)
 }
 

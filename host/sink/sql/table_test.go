@@ -184,7 +184,7 @@ func TestTwoQueries(t *testing.T) {
 		if got := w.texts(t, "SELECT n FROM n ORDER BY n"); !slices.Equal(got, []string{"0", "1", "2", "10", "11", "12"}) {
 			t.Fatalf("%v", got)
 		}
-		if got := w.texts(t, "SELECT batch || ' ' || owner || ' ' || version || ' ' || job FROM wasmill_epoch ORDER BY query_id"); !slices.Equal(got, []string{"2 1 1 test", "2 1 1 test"}) {
+		if got := w.texts(t, "SELECT batch || ' ' || owner || ' ' || version || ' ' || job FROM wasmill_epoch WHERE query_id NOT LIKE '%/table' ORDER BY query_id"); !slices.Equal(got, []string{"2 1 1 test", "2 1 1 test"}) {
 			t.Fatalf("%v", got)
 		}
 	})

@@ -125,6 +125,7 @@ func (t *Target) connect(ctx context.Context) error {
 	}
 	t.conn = conn
 	for _, r := range t.order {
+		r.filled = false
 		if err := t.bind(ctx, r); err != nil {
 			return err
 		}
@@ -164,8 +165,11 @@ func (t *Target) table(ctx context.Context, s *Sink) (*Table, error) {
 	if !s.Create {
 		return nil, t.noTable(ctx, s.Table)
 	}
+	if err := t.checkNew(ctx, s); err != nil {
+		return nil, err
+	}
 	if err := t.conn.CreateTable(ctx, s.Table, s.Schema, s.Key); err != nil {
-		return nil, fmt.Errorf("create the table: %w", err)
+		return nil, t.notMade(err)
 	}
 	if table, err = t.conn.Table(ctx, s.Table); table == nil && err == nil {
 		err = t.noTable(ctx, s.Table)

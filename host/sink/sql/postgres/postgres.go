@@ -63,11 +63,12 @@ func (d *Database) Place() string {
 
 // Conn is one connection. It implements sql.Conn.
 type Conn struct {
-	db    *Database
-	pg    *pgconn.PgConn
-	use   sql.Use
-	copy  copyReader
-	bound int // statements that were prepared
+	db  *Database
+	pg  *pgconn.PgConn
+	use sql.Use
+	// copyBuf is the buffer of the last COPY.
+	copyBuf []byte
+	bound   int // statements that were prepared
 }
 
 // Connect implements sql.Database.

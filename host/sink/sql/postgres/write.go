@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -60,8 +61,11 @@ func atRow(err error, gone bool) error {
 	return err
 }
 
-// copyReader makes the binary form of COPY out of rows.
+// copyReader makes the binary form of COPY out of rows. A connection that breaks is given up while its sender may still read:
+// after close that finds nothing, as the rows are used for something else by then.
 type copyReader struct {
+	mu     sync.Mutex
+	closed bool
 	fields []field
 	rows   *sql.Rows
 	next   int
@@ -76,14 +80,21 @@ const copyBuffer = 64 << 10
 
 var copyHeader = []byte("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 
-func (r *copyReader) start(fields []field, rows *sql.Rows) {
-	r.fields, r.rows, r.next, r.ended = fields, rows, 0, false
-	r.vector = vectors(r.vector[:0], fields, rows)
-	if cap(r.buf) > 16*copyBuffer {
-		r.buf = nil
+// newCopyReader returns a reader that uses the memory of a buffer.
+func newCopyReader(fields []field, rows *sql.Rows, buf []byte) *copyReader {
+	if cap(buf) > 16*copyBuffer {
+		buf = nil
 	}
-	r.buf = append(r.buf[:0], copyHeader...)
-	r.rest = r.buf
+	buf = append(buf[:0], copyHeader...)
+	return &copyReader{fields: fields, rows: rows, vector: vectors(nil, fields, rows), buf: buf, rest: buf}
+}
+
+// close ends all reading and returns the buffer.
+func (r *copyReader) close() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	return r.buf
 }
 
 func vectors(to [][]*rows.Vector, fields []field, r *sql.Rows) [][]*rows.Vector {
@@ -99,6 +110,11 @@ func vectors(to [][]*rows.Vector, fields []field, r *sql.Rows) [][]*rows.Vector 
 
 // Read implements io.Reader.
 func (r *copyReader) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return 0, io.ErrClosedPipe
+	}
 	if len(r.rest) == 0 {
 		if r.ended {
 			return 0, io.EOF
@@ -132,9 +148,9 @@ func (r *copyReader) fill() {
 func (c *Conn) byCopy(ctx context.Context, b *binding, r *sql.Rows) error {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	c.copy.start(b.fields, r)
-	_, err := c.pg.CopyFrom(ctx, &c.copy, b.copy)
-	c.copy.rows, c.copy.vector = nil, nil
+	reader := newCopyReader(b.fields, r, c.copyBuf)
+	_, err := c.pg.CopyFrom(ctx, reader, b.copy)
+	c.copyBuf = reader.close()
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		if line := copyLine.FindStringSubmatch(pg.Where); line != nil {

@@ -1,0 +1,85 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+// A table that the job makes itself, and that is not there, may have been dropped with all that the job has published in it. To
+// tell that from a table that is new, the first batch that has rows for such a table notes its name beside the epoch row, in its
+// own transaction: a row with the query id and "/table", and the connection's name and the table's with a slash between.
+
+const (
+	filledSuffix = "/table"
+	readFilled   = `SELECT batch FROM wasmill_epoch WHERE query_id = $1 AND target = $2`
+	noteFilled   = `INSERT INTO wasmill_epoch (query_id, target, version, owner, batch, digest, attempt, job, updated_at)
+VALUES ($1, $2, 1, 0, CAST($3 AS bigint), $4, $5, $6, CAST(CURRENT_TIMESTAMP AS text)) ON CONFLICT (query_id, target) DO NOTHING`
+)
+
+func (t *Target) filledKey(s *Sink) (query, target string) {
+	return t.query + filledSuffix, t.ID() + "/" + s.Table
+}
+
+// checkNew refuses to make a table anew that this job has published rows in.
+func (t *Target) checkNew(ctx context.Context, s *Sink) error {
+	if !t.exact() {
+		return nil
+	}
+	epochs, err := t.conn.Table(ctx, epochTable)
+	if err != nil || epochs == nil {
+		return t.fault(t.epochPlace(), err)
+	}
+	query, target := t.filledKey(s)
+	got, err := t.conn.Query(ctx, readFilled, query, target)
+	if err != nil {
+		return t.epochFault(err)
+	}
+	if len(got) == 0 {
+		return nil
+	}
+	return fault.New(CodeRecreated, t.tablePlace(s), errors.New("the table is gone, and this job has published rows in it"),
+		fmt.Sprintf("put the table back; or let an empty one be made, without what is published: %s; or %s", deleteRow(query, target), wayOutFork))
+}
+
+// noteFilled notes the tables that get their first rows.
+func (t *Target) noteFilled(ctx context.Context, out *sink.Output, parts []part) (noted []*route, err error) {
+	if !t.exact() {
+		return nil, nil
+	}
+	for i := range parts {
+		r := parts[i].route
+		if !r.sink.Create || r.filled {
+			continue
+		}
+		query, target := t.filledKey(r.sink)
+		if _, err := t.conn.Query(ctx, noteFilled, query, target, number(out.Batch), out.Digest, out.Attempt, t.job); err != nil {
+			return nil, t.epochFault(err)
+		}
+		noted = append(noted, r)
+	}
+	return noted, nil
+}
+
+// deleteRow is the statement that removes a row of the table of epochs, for people.
+func deleteRow(query, target string) string {
+	return fmt.Sprintf("DELETE FROM %s WHERE query_id = %s AND target = %s", epochTable, literal(query), literal(target))
+}
+
+func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// notMade explains why a table cannot be made, which no record is to blame for.
+func (t *Target) notMade(err error) error {
+	if m := (*Mismatch)(nil); errors.As(err, &m) {
+		return err
+	}
+	switch p := t.cfg.Database.Explain(err); {
+	case p.Data, p.Code == CodeStatement, p.Code == CodeColumn:
+		return &Mismatch{Code: CodeTable, Err: fmt.Errorf("create the table: %w", err), WayOut: "give the sink a schema that the database can make a table of, or make the table beforehand"}
+	}
+	return fmt.Errorf("create the table: %w", err)
+}
