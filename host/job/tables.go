@@ -157,7 +157,7 @@ func describeSQLSink(kind, doc string) Field {
 	f.Fields = append(f.Fields, describeTableFields(`{id: int64, at: timestamp, amount: "decimal(9,2)"}`)...)
 	f.Fields = append(
 		f.Fields,
-		Field{Name: "createTable", Type: TypeBool, Default: "false", Example: "true", Doc: "Makes the table from the schema when there is none."},
+		Field{Name: "createTable", Type: TypeBool, Default: "false", Example: "true", Doc: "Makes the table from the schema when there is none, but not again one that is gone with what the job has published in it."},
 		Field{
 			Name: "statement", Type: TypeString, Example: `"insert into orders (id, amount) values (:id, :amount) on conflict do nothing"`,
 			Doc: "SQL that is carried out for each row instead of an INSERT, with :column for the value of a column. Needs a schema.",
@@ -165,7 +165,7 @@ func describeSQLSink(kind, doc string) Field {
 		Field{
 			Name: "idempotence", Type: TypeEnum, Values: []string{"epoch", "none"}, Default: "epoch",
 			Doc: "epoch keeps the number of the last batch in the table wasmill_epoch, in the transaction that writes the rows: exactly once. none does without: " +
-				"a batch that is cut off may be written twice. The same for all sinks of a connection.",
+				"a batch that is cut off may be written twice. The same for all sinks of a connection. Between both goes `wasmill run --allow-changes`.",
 		},
 	)
 	return f

@@ -17,7 +17,7 @@ func CheckConnection(name, kind string, settings []byte) error {
 	case "schemaRegistry":
 		_, err = registry.Parse(name, settings)
 	case "postgres", "sqlite":
-		_, err = databaseOf(name, kind, "", settings)
+		_, _, err = databaseOf(name, kind, "", settings)
 	}
 	return err
 }

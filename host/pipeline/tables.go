@@ -1,9 +1,7 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,8 +18,6 @@ import (
 	"github.com/wasmill/wasmill/host/sink"
 	deltasink "github.com/wasmill/wasmill/host/sink/delta"
 	sqlsink "github.com/wasmill/wasmill/host/sink/sql"
-	"github.com/wasmill/wasmill/host/sink/sql/postgres"
-	"github.com/wasmill/wasmill/host/sink/sql/sqlite"
 )
 
 // Codes of the faults of sinks that take their schema from their table.
@@ -87,11 +83,11 @@ func (p *Program) tableColumns(ctx context.Context, s *job.Sink) ([]rows.Column,
 		}
 		return schema.Columns(), nil
 	}
-	db, err := p.database(p.Job, s.SQL)
+	db, limits, err := p.database(p.Job, s.SQL)
 	if err != nil {
 		return nil, err
 	}
-	return sqlsink.Columns(ctx, db, s.SQL.Connection, s.SQL.Table, s.SQL.Key)
+	return sqlsink.Columns(ctx, db, limits, s.SQL.Connection, s.SQL.Table, s.SQL.Key)
 }
 
 // lockTables writes down which schemas sinks have taken over from their tables.
@@ -129,11 +125,11 @@ func (p *Program) deltaTarget(s *job.Sink) (sink.Target, error) {
 // sqlTarget adds the target of all sinks that publish to the database of one of them. The job's check has seen that these
 // ask for the same guarantee.
 func (p *Program) sqlTarget(j *job.Job, one *job.SQLSink, out map[string]sink.Target) error {
-	db, err := p.database(j, one)
+	db, limits, err := p.database(j, one)
 	if err != nil {
 		return err
 	}
-	cfg := sqlsink.Config{Connection: one.Connection, Database: db, Guarantee: sink.ExactlyOnce, Clock: p.env.Clock.Now}
+	cfg := sqlsink.Config{Connection: one.Connection, Database: db, Guarantee: sink.ExactlyOnce, Limits: limits, Clock: p.env.Clock.Now}
 	if one.AtLeastOnce {
 		cfg.Guarantee = sink.AtLeastOnce
 	}
@@ -158,48 +154,4 @@ func (p *Program) sqlTarget(j *job.Job, one *job.SQLSink, out map[string]sink.Ta
 		out[s.Name] = t
 	}
 	return nil
-}
-
-// database returns what the connection of a sink leads to.
-func (p *Program) database(j *job.Job, s *job.SQLSink) (sqlsink.Database, error) {
-	for i := range j.Connections {
-		if c := &j.Connections[i]; c.Kind == s.Kind && c.Name == s.Connection {
-			db, err := databaseOf(c.Name, c.Kind, j.Dir, c.Settings)
-			if err == nil && p.env.Database != nil {
-				db = p.env.Database(db)
-			}
-			return db, err
-		}
-	}
-	return nil, fmt.Errorf("no %s connection %q", s.Kind, s.Connection)
-}
-
-// databaseOf reads the settings of a connection to a database. Paths are relative to dir.
-func databaseOf(name, kind, dir string, settings []byte) (sqlsink.Database, error) {
-	var given struct {
-		URL  *string `json:"url"`
-		Path *string `json:"path"`
-	}
-	dec := json.NewDecoder(bytes.NewReader(settings))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&given); err != nil {
-		return nil, fmt.Errorf("settings of a %s connection: %w", kind, err)
-	}
-	switch {
-	case kind == "postgres" && given.URL == nil:
-		return nil, errors.New("url is missing, as postgres://user:password@host:5432/database")
-	case kind == "postgres" && given.Path != nil:
-		return nil, errors.New("a postgres connection has a url, and no path")
-	case kind == "postgres":
-		return postgres.New(name, *given.URL)
-	case given.Path == nil || *given.Path == "":
-		return nil, errors.New("path is missing: the file of the database, as ./orders.db")
-	case given.URL != nil:
-		return nil, errors.New("a sqlite connection has a path, and no url")
-	}
-	path := *given.Path
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	return sqlite.New(name, path)
 }

@@ -21,7 +21,8 @@ type Config struct {
 	Sinks []Sink
 	// Guarantee is sink.ExactlyOnce by default. sink.AtLeastOnce does without the epoch row.
 	Guarantee sink.Guarantee
-	// Patience bounds each of: opening the target, learning what became of a commit.
+	// Patience bounds each of: opening the target, committing, learning what became of a commit. It is a minute, or what
+	// connecting and one lock may take if that is longer.
 	Patience time.Duration
 	// Limits bound what the database may take its time for.
 	Limits Limits
@@ -62,7 +63,7 @@ func (c *Config) setDefaults() {
 		at *time.Duration
 		is time.Duration
 	}{
-		{&c.Patience, DefaultPatience},
+		{&c.Patience, max(DefaultPatience, c.Limits.Connect+c.Limits.Lock)},
 		{&c.Limits.Lock, DefaultLock},
 		{&c.Limits.Statement, DefaultStatement},
 		{&c.Limits.Idle, DefaultIdle},

@@ -21,6 +21,8 @@ type Use struct {
 
 // Limits bound what a database may take its time for.
 type Limits struct {
+	// Connect is the longest that it may take to reach a server; 0 is what its address says, or else the driver's default.
+	Connect time.Duration
 	// Lock is the longest wait for a lock of somebody else.
 	Lock time.Duration
 	// Statement is the longest that one statement may take.

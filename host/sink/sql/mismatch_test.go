@@ -147,7 +147,7 @@ func TestColumns(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, kind)
 			w.run(t, c.ddl)
-			columns, err := sql.Columns(t.Context(), w.db, "db", "x", nil)
+			columns, err := sql.Columns(t.Context(), w.db, testLimits, "db", "x", nil)
 			must(t, err)
 			var got []string
 			for _, c := range columns {
@@ -161,7 +161,7 @@ func TestColumns(t *testing.T) {
 			_, err = w.target(t, sql.Sink{Table: "x", Schema: s}).Open(t.Context(), owner())
 			must(t, err)
 			w.run(t, c.keyed)
-			columns, err = sql.Columns(t.Context(), w.db, "db", "z", []string{"id"})
+			columns, err = sql.Columns(t.Context(), w.db, testLimits, "db", "z", []string{"id"})
 			must(t, err)
 			if s, err = rows.NewSchema(columns); err != nil || s.Len() != 2 || s.Index("id") != 0 || s.Index("v") != 1 {
 				t.Fatalf("the key's column is filled by the database, and left out: %v, %v", columns, err)
@@ -171,10 +171,10 @@ func TestColumns(t *testing.T) {
 			if diff := cmp.Diff([]string{"7b"}, w.texts(t, "SELECT id || v FROM z")); diff != "" {
 				t.Fatal(diff)
 			}
-			_, err = sql.Columns(t.Context(), w.db, "db", "nope", nil)
+			_, err = sql.Columns(t.Context(), w.db, testLimits, "db", "nope", nil)
 			wantFault(t, err, sql.CodeTable)
 			w.run(t, "CREATE TABLE y (a numeric)")
-			_, err = sql.Columns(t.Context(), w.db, "db", "y", nil)
+			_, err = sql.Columns(t.Context(), w.db, testLimits, "db", "y", nil)
 			wantFault(t, err, sql.CodeType, `"a"`)
 		})
 	}

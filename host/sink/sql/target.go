@@ -190,8 +190,8 @@ func (t *Target) noTable(ctx context.Context, name string) error {
 
 // Columns returns the columns of a table as a sink without a schema of its own has them: all that can be written and do not
 // get a value by themselves, and those of its key.
-func Columns(ctx context.Context, db Database, connection, table string, key []string) ([]rows.Column, error) {
-	t := &Target{cfg: Config{Connection: connection, Database: db}}
+func Columns(ctx context.Context, db Database, limits Limits, connection, table string, key []string) ([]rows.Column, error) {
+	t := &Target{cfg: Config{Connection: connection, Database: db, Limits: limits}}
 	t.cfg.setDefaults()
 	s := &Sink{Table: table}
 	place := t.tablePlace(s)

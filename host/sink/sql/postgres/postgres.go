@@ -74,6 +74,9 @@ type Conn struct {
 // Connect implements sql.Database.
 func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
 	config := d.config.Copy()
+	if use.Limits.Connect > 0 {
+		config.ConnectTimeout = use.Limits.Connect
+	}
 	config.RuntimeParams["application_name"] = use.Session
 	config.RuntimeParams["client_encoding"] = "UTF8"
 	pg, err := pgconn.ConnectConfig(ctx, config)

@@ -52,7 +52,7 @@ func (d *Database) Explain(err error) sql.Problem {
 	case errors.Is(err, errForeignKey):
 		return sql.Problem{Code: sql.CodeConstraint, Data: true, Detail: "FOREIGN KEY constraint failed", WayOut: sql.WayOutRow}
 	case errors.Is(err, context.DeadlineExceeded):
-		return sql.Problem{Code: sql.CodeTimeout, Passing: true, Broken: true, WayOut: "see what keeps the database busy"}
+		return sql.Problem{Code: sql.CodeTimeout, Passing: true, Broken: true, WayOut: "see what keeps the database busy; `statementTimeout` of the connection is how long writing may take"}
 	}
 	p := explain(primary(err), err.Error(), d.path)
 	if p.Data {
@@ -67,9 +67,9 @@ var detail = regexp.MustCompile(`^(?:constraint failed: )?(.*?)(?: \(\d+\))?$`)
 func explain(code int, text, path string) sql.Problem {
 	switch code {
 	case busy, locked, protocol:
-		return sql.Problem{Code: sql.CodeLocked, Passing: true, WayOut: "see which other process writes to " + path + ", or reads from it for long"}
+		return sql.Problem{Code: sql.CodeLocked, Passing: true, WayOut: "see which other process writes to " + path + ", or reads from it for long; `lockTimeout` of the connection is how long it is waited for"}
 	case interrupt:
-		return sql.Problem{Code: sql.CodeTimeout, Passing: true, Broken: true, WayOut: "see what keeps the database busy"}
+		return sql.Problem{Code: sql.CodeTimeout, Passing: true, Broken: true, WayOut: "see what keeps the database busy; `statementTimeout` of the connection is how long writing may take"}
 	case readOnly:
 		return sql.Problem{Code: sql.CodeReadOnly, WayOut: "let the process write to " + path + " and its directory"}
 	case full:
