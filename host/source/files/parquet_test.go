@@ -46,6 +46,7 @@ type wide struct {
 	Ms   int64             `parquet:"ms,timestamp(millisecond)"`
 	Us   int64             `parquet:"us,timestamp(microsecond)"`
 	Ns   int64             `parquet:"ns,timestamp(nanosecond)"`
+	Wall int64             `parquet:"wall,timestamp(microsecond:local)"`
 	Time int64             `parquet:"time,time(microsecond)"`
 	UUID [16]byte          `parquet:"uuid,uuid"`
 	I96  deprecated.Int96  `parquet:"i96"`
@@ -75,7 +76,7 @@ func parquetFile[T any](t testing.TB, rows ...T) string {
 func wideRows() []wide {
 	full := wide{
 		I8: -8, U64: math.MaxUint64, F32: 0.1, F64: math.Inf(-1), B: true, S: "ü\"\n\x00", Bin: []byte{0, 255},
-		D9: -5, D18: 1234567890123456, Date: -1, Ms: -1, Us: 1767322985123456, Ns: 1767322985123456789, Time: 86399999999,
+		D9: -5, D18: 1234567890123456, Date: -1, Ms: -1, Us: 1767322985123456, Ns: 1767322985123456789, Wall: 1767322985123456, Time: 86399999999,
 		I96: deprecated.Int96{0, 0, 2440588}, Opt: ptr(int64(7)), List: []string{"a", ""}, Rep: []int32{1, 2, 3},
 		Map: map[string]*int64{"k\"": ptr(int64(1))}, Nums: map[int32]string{5: "five"},
 		N: &nested{A: 1, L: []*leg{{K: "x", V: ptr(1e300)}, {K: "y"}}, P: ptr("p")},
@@ -93,12 +94,12 @@ func TestParquetValues(t *testing.T) {
 	end := r.latest(checkpoint.Position{}, 0)
 	full := `{"i8":-8,"u64":18446744073709551615,"f32":0.1,"f64":"-Infinity","b":true,"s":"ü\"\n\u0000","bin":"AP8=",` +
 		`"d9":-0.05,"d18":1234567890.123456,"d38":-0.000000000001,"date":"1969-12-31","ms":"1969-12-31T23:59:59.999000Z",` +
-		`"us":"2026-01-02T03:03:05.123456Z","ns":"2026-01-02T03:03:05.123456Z","time":"23:59:59.999999",` +
+		`"us":"2026-01-02T03:03:05.123456Z","ns":"2026-01-02T03:03:05.123456Z","wall":"2026-01-02T03:03:05.123456Z","time":"23:59:59.999999",` +
 		`"uuid":"00010203-0405-0607-0809-0a0b0c0d0e0f","i96":"1970-01-01T00:00:00.000000Z","opt":7,"list":["a",""],` +
 		`"rep":[1,2,3],"map":{"k\"":1},"nums":[{"key":5,"value":"five"}],` +
 		`"n":{"a":1,"l":[{"k":"x","v":1e+300},{"k":"y","v":null}],"p":"p"}}`
 	bare := `{"i8":0,"u64":0,"f32":0,"f64":"NaN","b":false,"s":"","bin":"","d9":0.00,"d18":0.000000,"d38":0.000000000000,` +
-		`"date":"1970-01-01","ms":"1970-01-01T00:00:00.000000Z","us":"1970-01-01T00:00:00.000000Z","ns":"1970-01-01T00:00:00.000000Z",` +
+		`"date":"1970-01-01","ms":"1970-01-01T00:00:00.000000Z","us":"1970-01-01T00:00:00.000000Z","ns":"1970-01-01T00:00:00.000000Z","wall":"1970-01-01T00:00:00.000000Z",` +
 		`"time":"00:00:00.000000","uuid":"00000000-0000-0000-0000-000000000000","i96":null,"opt":null,"list":[],` +
 		`"rep":[],"map":null,"nums":[],"n":{"a":0,"l":null,"p":null}}`
 	got := r.read(checkpoint.Position{}, end)

@@ -25,7 +25,7 @@ type converter struct {
 const maxScale = 1000
 
 // converterOf chooses by annotation, then by physical type: numbers exact, times as RFC 3339 with microseconds and Z,
-// text as it stands, other bytes in base64.
+// also those that are said to be of no zone, text as it stands, other bytes in base64.
 func converterOf(e *format.SchemaElement) converter {
 	switch t := e.LogicalType.Value.(type) {
 	case *format.StringType, *format.EnumType, *format.JsonType:
