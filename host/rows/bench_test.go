@@ -18,14 +18,14 @@ func BenchmarkAppend(b *testing.B) {
 	}{
 		{
 			"flights",
-			schemaOf(b, "carrier", "string", "flight", "int32", "tailnum", "string", "origin", "string", "dest", "string",
+			rowstest.SchemaOf(b, "carrier", "string", "flight", "int32", "tailnum", "string", "origin", "string", "dest", "string",
 				"time_hour", "timestamp", "dep_delay", "int32", "arr_delay", "int32", "gain", "int32", "mph", "decimal(6,1)", "late", "boolean"),
 			`{"carrier":"UA","flight":1545,"tailnum":"N14228","origin":"EWR","dest":"IAH","time_hour":"2013-01-01T10:00:00Z",` +
 				`"dep_delay":2,"arr_delay":11,"gain":-9,"mph":370.0,"late":false}`,
 		},
 		{
 			"f1",
-			schemaOf(b, "id", "int64", "ts", "timestamp", "user", "string", "session", "string", "event", "string", "page", "string",
+			rowstest.SchemaOf(b, "id", "int64", "ts", "timestamp", "user", "string", "session", "string", "event", "string", "page", "string",
 				"amount", "double", "qty", "int32", "country", "string", "ua", "string", "cents", "int64"),
 			`{"id":123456,"ts":"2026-01-02T03:04:05.678Z","user":"user-012345","session":"0123456789ab","event":"purchase",` +
 				`"page":"/products/1234?ref=56","amount":1234.56,"qty":3,"country":"DE","ua":"Mozilla/5.0 (X11; Linux x86_64) Firefox/131.0","cents":123456}`,

@@ -125,7 +125,7 @@ func TestBinaryRowsOfOtherColumns(t *testing.T) {
 	w := abi.NewRowWriter("a: int32")
 	w.Begin()
 	w.Bits32(1)
-	err := rows.NewTable(schemaOf(t, "a", "int64 not null", "b", "timestamp(ms)")).Append(w.Row())
+	err := rows.NewTable(rowstest.SchemaOf(t, "a", "int64 not null", "b", "timestamp(ms)")).Append(w.Row())
 	var m *sink.Misfit
 	if !errors.As(err, &m) || m.Code != "columns" || !strings.Contains(m.Reason, "a: int64, b: timestamp") {
 		t.Errorf("%+v", m)
@@ -133,7 +133,7 @@ func TestBinaryRowsOfOtherColumns(t *testing.T) {
 }
 
 func FuzzBinaryRow(f *testing.F) {
-	schema := schemaOf(f, "a", "int8", "s", "string", "l", "list<struct<a: list<date>, m: map<string, decimal(9,2)>>>", "w", "decimal(38,0)", "b", "map<boolean, binary>")
+	schema := rowstest.SchemaOf(f, "a", "int8", "s", "string", "l", "list<struct<a: list<date>, m: map<string, decimal(9,2)>>>", "w", "decimal(38,0)", "b", "map<boolean, binary>")
 	w := abi.NewRowWriter(schema.ColumnsText())
 	tab := rows.NewTable(schema)
 	for _, o := range []string{`{}`, `{"a":1,"s":"x","l":[{"a":["2024-01-01",null],"m":{"k":1.5,"":null}},null],"w":-99999999999999999999,"b":{"true":"AA=="}}`} {

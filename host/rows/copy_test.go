@@ -37,7 +37,7 @@ func TestCopiedRowsAreEqual(t *testing.T) {
 }
 
 func TestCopyIntoOtherColumns(t *testing.T) {
-	from := rows.NewTable(schemaOf(t, "a", "int8", "b", "float", "c", "decimal(5,2)", "d", "list<int16>", "e", "string", "f", "int32"))
+	from := rows.NewTable(rowstest.SchemaOf(t, "a", "int8", "b", "float", "c", "decimal(5,2)", "d", "list<int16>", "e", "string", "f", "int32"))
 	for _, o := range []string{
 		`{"a":-7,"b":0.5,"c":1.25,"d":[1,null],"e":"x","f":9}`, `{}`, `{"d":null}`,
 	} {
@@ -45,7 +45,7 @@ func TestCopyIntoOtherColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	to := rows.NewTable(schemaOf(t, "new", "date", "d", "list<int64>", "c", "decimal(30,2)", "b", "double", "a", "int64", "f", "int64"))
+	to := rows.NewTable(rowstest.SchemaOf(t, "new", "date", "d", "list<int64>", "c", "decimal(30,2)", "b", "double", "a", "int64", "f", "int64"))
 	columns := []int{-1, 3, 2, 1, 0, 5}
 	for i, want := range []string{
 		`{"new":null,"d":[1,null],"c":1.25,"b":0.5,"a":-7,"f":9}`, `{"new":null,"d":null,"c":null,"b":null,"a":null,"f":null}`,
@@ -71,7 +71,7 @@ func TestCopyIntoOtherColumns(t *testing.T) {
 		"no column":     {[]string{"a", "int8 not null"}, []int{-1}, "a"},
 		"null element":  {[]string{"a", "list<int16 not null>"}, []int{3}, "a[1]"},
 	} {
-		to := rows.NewTable(schemaOf(t, c.columns...))
+		to := rows.NewTable(rowstest.SchemaOf(t, c.columns...))
 		row := 1
 		if name == "null element" {
 			row = 0
@@ -129,14 +129,14 @@ func TestValuesOutOfRangeAreRefused(t *testing.T) {
 		"string":         {Bytes: []byte{0xff}},
 		"int64 not null": {Null: true},
 	} {
-		tab := rows.NewTable(schemaOf(t, "v", typ))
+		tab := rows.NewTable(rowstest.SchemaOf(t, "v", typ))
 		err := tab.AppendValues([]rows.Value{x})
 		var m *sink.Misfit
 		if !errors.As(err, &m) || m.Column != "v" || tab.Len() != 0 {
 			t.Errorf("%s: %v", typ, err)
 		}
 	}
-	tab := rows.NewTable(schemaOf(t, "v", "list<int8>"))
+	tab := rows.NewTable(rowstest.SchemaOf(t, "v", "list<int8>"))
 	if err := tab.AppendValues([]rows.Value{{Int: 1}}); err == nil || !strings.Contains(err.Error(), "list<int8>") {
 		t.Errorf("a single value for a list: %v", err)
 	}

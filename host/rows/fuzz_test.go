@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
@@ -23,7 +24,7 @@ func FuzzAppend(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	schema := schemaOf(f, "s", "string", "b", "boolean", "i", "int32", "l", "int64", "d", "double", "c", "decimal(9,2)",
+	schema := rowstest.SchemaOf(f, "s", "string", "b", "boolean", "i", "int32", "l", "int64", "d", "double", "c", "decimal(9,2)",
 		"w", "decimal(30,5)", "t", "timestamp", "y", "date", "x", "binary", "n", "timestamp_ntz")
 	f.Fuzz(func(t *testing.T, object []byte) {
 		tab := rows.NewTable(schema)

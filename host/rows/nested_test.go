@@ -103,7 +103,7 @@ func TestNestedMisfits(t *testing.T) {
 
 // TestTheFirstMisfitCounts by its place in the input, where earlier members of one name do not count, at any level.
 func TestTheFirstMisfitCounts(t *testing.T) {
-	s := schemaOf(t, "a", "struct<x: int8, y: int8>", "b", "list<int8>", "c", "int8 not null")
+	s := rowstest.SchemaOf(t, "a", "struct<x: int8, y: int8>", "b", "list<int8>", "c", "int8 not null")
 	for object, want := range map[string]string{
 		`{"b":[300],"a":{"y":300,"x":300},"c":1}`:       "b[0]",
 		`{"a":{"y":300,"x":300},"b":[300],"c":1}`:       "a.y",
@@ -172,7 +172,7 @@ func FuzzNested(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	schema := schemaOf(f, "l", "list<struct<a: list<int8>, m: map<string, decimal(9,2)>>>", "m", "map<date, list<string>>",
+	schema := rowstest.SchemaOf(f, "l", "list<struct<a: list<int8>, m: map<string, decimal(9,2)>>>", "m", "map<date, list<string>>",
 		"s", "struct<t: timestamp(s), u: struct<b: binary, d: double not null>>")
 	f.Fuzz(func(t *testing.T, object []byte) {
 		tab := rows.NewTable(schema)
@@ -206,7 +206,7 @@ func TestDeepInputIsReadInGoodTime(t *testing.T) {
 		typ = "struct<a: " + typ + ">"
 		object = `{"a":1,"a":` + object + `}`
 	}
-	err := rows.NewTable(schemaOf(t, "v", typ)).Append([]byte(`{"v":` + object + `}`))
+	err := rows.NewTable(rowstest.SchemaOf(t, "v", typ)).Append([]byte(`{"v":` + object + `}`))
 	var m *sink.Misfit
 	if !errors.As(err, &m) || m.Column != "v"+strings.Repeat(".a", depth-1) {
 		t.Errorf("%#v", m)

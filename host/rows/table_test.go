@@ -11,13 +11,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
 // one appends {"v":value} to a table of one column, between two other rows, and returns what the row then shows.
 func one(t *testing.T, typ, value string) (string, error) {
 	t.Helper()
-	tab := rows.NewTable(schemaOf(t, "v", typ))
+	tab := rows.NewTable(rowstest.SchemaOf(t, "v", typ))
 	for range 2 {
 		if err := tab.Append([]byte(`{"v":null}`)); err != nil {
 			t.Fatal(err)
@@ -285,7 +286,7 @@ func TestReasonsOfNoJSON(t *testing.T) {
 		{"{\"z\":\"\xff\"}", "a string is not valid Unicode, at byte 5"},
 		{`{"v":1,}`, "the value is not well-formed JSON, at byte 7"},
 	} {
-		err := rows.NewTable(schemaOf(t, "v", "string")).Append([]byte(c.value))
+		err := rows.NewTable(rowstest.SchemaOf(t, "v", "string")).Append([]byte(c.value))
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%.40s:\n got %v\nwant %s", c.value, err, c.want)
 		}
@@ -298,7 +299,7 @@ func TestReasonsOfNoJSON(t *testing.T) {
 		}
 	}
 	// A lone surrogate is JSON, but no text.
-	if err := rows.NewTable(schemaOf(t, "v", "string")).Append([]byte(`{"v":"\ud800"}`)); err == nil || err.Error() != "v: a string is not valid Unicode, at byte 5" {
+	if err := rows.NewTable(rowstest.SchemaOf(t, "v", "string")).Append([]byte(`{"v":"\ud800"}`)); err == nil || err.Error() != "v: a string is not valid Unicode, at byte 5" {
 		t.Error(err)
 	}
 	var m *sink.Misfit
@@ -365,7 +366,7 @@ func TestObjects(t *testing.T) {
 		{`{"\ud800":1}`, "not_json"},
 		{"\xef\xbb\xbf{}", "not_json"},
 	} {
-		tab := rows.NewTable(schemaOf(t, "a", "int32", "b", "string"))
+		tab := rows.NewTable(rowstest.SchemaOf(t, "a", "int32", "b", "string"))
 		err := tab.Append([]byte(c.object))
 		var m *sink.Misfit
 		got := ""
@@ -429,7 +430,7 @@ func TestLongAndOddNames(t *testing.T) {
 	for _, n := range names {
 		columns = append(columns, n, "int32")
 	}
-	tab := rows.NewTable(schemaOf(t, columns...))
+	tab := rows.NewTable(rowstest.SchemaOf(t, columns...))
 	for shift := range names {
 		object := []byte("{")
 		for k := range names {
@@ -474,7 +475,7 @@ func TestSchemaMistakes(t *testing.T) {
 }
 
 func TestTruncateAndReset(t *testing.T) {
-	tab := rows.NewTable(schemaOf(t, "s", "string", "d", "double"))
+	tab := rows.NewTable(rowstest.SchemaOf(t, "s", "string", "d", "double"))
 	for i := range 200 {
 		if err := tab.Append(fmt.Appendf(nil, `{"s":"row %d","d":%d}`, i, i)); err != nil {
 			t.Fatal(err)
@@ -501,7 +502,7 @@ func TestTruncateAndReset(t *testing.T) {
 
 // TestFloatsRoundAsStrconv compares the short way with the standard library's, bit by bit.
 func TestFloatsRoundAsStrconv(t *testing.T) {
-	tab := rows.NewTable(schemaOf(t, "v", "double"))
+	tab := rows.NewTable(rowstest.SchemaOf(t, "v", "double"))
 	for _, m := range []int64{0, 1, 7, 99, 123456789, 999999999999999, 100000000000000, 314159265358979} {
 		for frac := range 15 {
 			text := fmt.Sprintf("%016d", m)
@@ -527,7 +528,7 @@ func TestFloatsRoundAsStrconv(t *testing.T) {
 
 // TestAppendDoesNotAllocate once the table has room.
 func TestAppendDoesNotAllocate(t *testing.T) {
-	tab := rows.NewTable(schemaOf(t, "s", "string", "e", "string", "i", "int64", "d", "double", "c", "decimal(9,2)", "w", "decimal(30,2)",
+	tab := rows.NewTable(rowstest.SchemaOf(t, "s", "string", "e", "string", "i", "int64", "d", "double", "c", "decimal(9,2)", "w", "decimal(30,2)",
 		"t", "timestamp", "x", "binary", "n", "string", "qi", "int32", "qd", "double", "qb", "boolean", "z", "timestamp_ntz"))
 	object := []byte(`{"other":[1,{"a":"\u0041"}],"n":12.5,"qi":"12","qd":"1.5e300","qb":"true","s":"plain text","e":"\u00e9 \"escaped\"","i":1e3,"d":1.5e300,"c":"1.25","w":-3.5,` +
 		`"t":"2020-02-29T01:02:03.4+05:06","x":"AAEC","z":"2020-02-29 01:02:03.4"}`)
@@ -548,7 +549,7 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 // TestNoTimestampWithoutItsDigits: what a column remembers of the row before must not let through what is no date.
 func TestNoTimestampWithoutItsDigits(t *testing.T) {
 	for typ, zone := range map[string]string{"timestamp": "Z", "timestamp_ntz": ""} {
-		schema := schemaOf(t, "t", typ)
+		schema := rowstest.SchemaOf(t, "t", typ)
 		for _, bad := range []string{
 			"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00T01:02:03", "0000-00-00T01:02:03", "2020-01-0\x00T01:02:03", "          T01:02:03",
 		} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 )
 
 // f1Rows returns rows like those of the F1 benchmark's output: the generator of the benchmark's input, `view` events left
@@ -40,25 +41,8 @@ func f1Rows(n int) [][]byte {
 	return out
 }
 
-func schemaOf(tb testing.TB, columns ...string) *rows.Schema {
-	tb.Helper()
-	var list []rows.Column
-	for i := 0; i < len(columns); i += 2 {
-		typ, err := rows.ParseType(columns[i+1])
-		if err != nil {
-			tb.Fatal(err)
-		}
-		list = append(list, rows.Column{Name: columns[i], Type: typ})
-	}
-	s, err := rows.NewSchema(list)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
-}
-
 func f1Schema(tb testing.TB) *rows.Schema {
-	return schemaOf(tb, "id", "int64", "ts", "timestamp", "user", "string", "session", "string", "event", "string", "page", "string",
+	return rowstest.SchemaOf(tb, "id", "int64", "ts", "timestamp", "user", "string", "session", "string", "event", "string", "page", "string",
 		"amount", "double", "qty", "int32", "country", "string", "ua", "string", "cents", "int64")
 }
 
@@ -142,7 +126,7 @@ func cpu(b *testing.B) int64 {
 
 // BenchmarkRead reads rows of the F1 benchmark back, and nested ones.
 func BenchmarkRead(b *testing.B) {
-	nested := schemaOf(b, "id", "int64", "tags", "list<string>", "by", "map<string, double>", "at", "struct<lat: double, lon: double, name: string>")
+	nested := rowstest.SchemaOf(b, "id", "int64", "tags", "list<string>", "by", "map<string, double>", "at", "struct<lat: double, lon: double, name: string>")
 	var objects [][]byte
 	for i := range 20_000 {
 		objects = append(objects, fmt.Appendf(nil, `{"id":%d,"tags":["a%d","b","c"],"by":{"x":%d,"y":0.5},"at":{"lat":%d.25,"lon":1,"name":"n%d"}}`, i, i%9, i, i%90, i))

@@ -13,12 +13,13 @@ import (
 
 	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 )
 
 // TestBoundsHold reads the statistics and the page index of files with many pages, some of nulls only, and compares them
 // with the values: a reader that skips what lies outside of them must find every row.
 func TestBoundsHold(t *testing.T) {
-	s := schemaOf(t, "top", "string", "topRaw", "binary", "long", "string", "few", "string", "wide", "decimal(38,2)", "narrow", "decimal(19,0)",
+	s := rowstest.SchemaOf(t, "top", "string", "topRaw", "binary", "long", "string", "few", "string", "wide", "decimal(38,2)", "narrow", "decimal(19,0)",
 		"l", "int64", "d", "double", "f", "float", "t", "timestamp", "day", "date", "c", "decimal(9,2)", "b", "boolean")
 	tab := boundsTable(t, s)
 	var out bytes.Buffer
@@ -126,7 +127,7 @@ func isNaN(v parquet.Value) bool {
 
 // TestNoBoundsOfNaN: a column of nothing but NaN has no statistics but the nulls.
 func TestNoBoundsOfNaN(t *testing.T) {
-	s := schemaOf(t, "d", "double", "f", "float")
+	s := rowstest.SchemaOf(t, "d", "double", "f", "float")
 	tab := fill(t, s, `{"d":"NaN","f":"NaN"}`, `{}`, `{"d":"NaN","f":"NaN"}`)
 	var out bytes.Buffer
 	encode(t, newWriter(t, s, parquetfile.Zstd), &out, []parquetfile.Rows{{Table: tab}})
@@ -139,7 +140,7 @@ func TestNoBoundsOfNaN(t *testing.T) {
 
 // TestADictionaryThatGrowsIsGivenUp has few words first and many later.
 func TestADictionaryThatGrowsIsGivenUp(t *testing.T) {
-	s := schemaOf(t, "s", "string")
+	s := rowstest.SchemaOf(t, "s", "string")
 	tab := rows.NewTable(s)
 	for i := range 120_000 {
 		if err := tab.Append(fmt.Appendf(nil, `{"s":"%040d"}`, max(0, i-5000))); err != nil {
@@ -164,7 +165,7 @@ func TestADictionaryThatGrowsIsGivenUp(t *testing.T) {
 
 // TestNamesOfColumns: any name a schema takes is written as it is, and in its place.
 func TestNamesOfColumns(t *testing.T) {
-	s := schemaOf(t, "z", "int32", "a,b", "string", "a.b", "int32", "ü 🚂", "string", `"`, "int32", "-", "int32", "A", "int32")
+	s := rowstest.SchemaOf(t, "z", "int32", "a,b", "string", "a.b", "int32", "ü 🚂", "string", `"`, "int32", "-", "int32", "A", "int32")
 	tab := fill(t, s, `{"z":1,"a,b":"x","a.b":2,"ü 🚂":"y","\"":3,"-":4,"A":5}`, `{}`)
 	var out bytes.Buffer
 	w := newWriter(t, s, parquetfile.Snappy)
@@ -182,7 +183,7 @@ func TestNamesOfColumns(t *testing.T) {
 
 // TestPagesOfLongValues: pages stay near their bound where few values fill them.
 func TestPagesOfLongValues(t *testing.T) {
-	s := schemaOf(t, "s", "string")
+	s := rowstest.SchemaOf(t, "s", "string")
 	tab := rows.NewTable(s)
 	for i := range 200 {
 		if err := tab.Append(fmt.Appendf(nil, `{"s":"%0*d"}`, 100_000, i)); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 )
 
 func newWriter(tb testing.TB, s *rows.Schema, codec parquetfile.Codec, skip ...int) *parquetfile.Writer {
@@ -77,7 +78,7 @@ func TestGuards(t *testing.T) {
 }
 
 func TestStatistics(t *testing.T) {
-	s := schemaOf(t, "i", "int32", "l", "int64", "d", "double", "f", "float", "s", "string", "c", "decimal(5,2)", "b", "boolean", "t", "timestamp", "n", "string")
+	s := rowstest.SchemaOf(t, "i", "int32", "l", "int64", "d", "double", "f", "float", "s", "string", "c", "decimal(5,2)", "b", "boolean", "t", "timestamp", "n", "string")
 	tab := fill(t, s,
 		`{"i":-5,"l":-9000000000,"d":"NaN","f":1.5,"s":"bb","c":-1.5,"b":false,"t":"1969-12-31T23:59:59Z"}`,
 		`{"i":7,"l":3,"d":0,"f":-2.5,"s":"abc","c":2.25,"b":true,"t":"1970-01-01T00:00:01Z"}`,
@@ -232,7 +233,7 @@ func TestWriteErrorsAreReported(t *testing.T) {
 
 // TestCompressionOfAllKindsOfPages covers both ways of compressing and their edges: equal bytes, random ones, many blocks.
 func TestCompressionOfAllKindsOfPages(t *testing.T) {
-	s := schemaOf(t, "v", "int64", "d", "double", "s", "string")
+	s := rowstest.SchemaOf(t, "v", "int64", "d", "double", "s", "string")
 	r := rand.New(rand.NewPCG(11, 12))
 	for name, value := range map[string]func(i int) (int64, float64, string){
 		"equal":    func(int) (int64, float64, string) { return 7, 0.5, "same" },

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 )
 
 // FuzzReader: no file makes the reader panic or go on for ever, and rows that it gives fit their columns.
 func FuzzReader(f *testing.F) {
-	s := schemaOf(f, "a", "int32", "l", "list<struct<b: boolean, s: string>>", "m", "map<string, decimal(20,2)>", "t", "timestamp not null")
+	s := rowstest.SchemaOf(f, "a", "int32", "l", "list<struct<b: boolean, s: string>>", "m", "map<string, decimal(20,2)>", "t", "timestamp not null")
 	tab := fill(f, s, `{"a":1,"l":[{"b":true,"s":"x"},null],"m":{"k":1.5},"t":"2024-01-01T00:00:00Z"}`, `{"l":[],"t":"1969-12-31T00:00:00Z"}`)
 	for _, codec := range []parquetfile.Codec{parquetfile.None, parquetfile.Snappy} {
 		var out bytes.Buffer

@@ -20,7 +20,7 @@ import (
 
 // TestNestedShape pins what nested columns look like in a file: lists of three levels, maps, what may be null.
 func TestNestedShape(t *testing.T) {
-	s := schemaOf(t, "tags", "list<string not null>", "by", "map<string, list<int8>> not null", "at", "struct<z: int16 not null, a: decimal(20,1)> not null")
+	s := rowstest.SchemaOf(t, "tags", "list<string not null>", "by", "map<string, list<int8>> not null", "at", "struct<z: int16 not null, a: decimal(20,1)> not null")
 	var out bytes.Buffer
 	encode(t, newWriter(t, s, parquetfile.None), &out, []parquetfile.Rows{{Table: fill(t, s, `{"by":{},"at":{"z":1}}`)}})
 	var got []string
@@ -124,7 +124,7 @@ func TestForeignForms(t *testing.T) {
 		if name == "no column" {
 			column = "w"
 		}
-		s := schemaOf(t, column, c.typ)
+		s := rowstest.SchemaOf(t, column, c.typ)
 		got, err := tryRead(file, s)
 		if want, bad := strings.CutPrefix(c.want, "!"); bad {
 			if err == nil || !strings.Contains(err.Error(), want) || got.Len() != 0 {
@@ -181,7 +181,7 @@ func TestOldLists(t *testing.T) {
 		"null for not null":     {named("bag", parquet.Group{"array_element": parquet.Optional(i32)}), row(v(1, 0, 2), null(1, 1)), "list<int32 not null>", ``},
 		"two levels within two": {list(list(i32)), row(v(1, 0, 2), v(2, 2, 2), null(1, 1)), "list<list<int32>>", `[[1,2],[]]`},
 	} {
-		s := schemaOf(t, "v", c.typ)
+		s := rowstest.SchemaOf(t, "v", c.typ)
 		got, err := tryRead(foreign(t, parquet.Group{"v": c.node}, c.row), s)
 		if c.want == "" {
 			if err == nil || !strings.Contains(err.Error(), "null where none is taken") {
@@ -197,11 +197,11 @@ func TestOldLists(t *testing.T) {
 
 // TestColumnsOfAFile: those that it lacks are null or fixed, those that nobody asked for stay out, at all levels.
 func TestColumnsOfAFile(t *testing.T) {
-	in := schemaOf(t, "a", "int32", "gone", "string", "s", "struct<x: int32, l: list<struct<y: int32>>>", "t", "struct<l: list<int32>, k: int8>")
+	in := rowstest.SchemaOf(t, "a", "int32", "gone", "string", "s", "struct<x: int32, l: list<struct<y: int32>>>", "t", "struct<l: list<int32>, k: int8>")
 	tab := fill(t, in, `{"a":1,"gone":"x","s":{"x":2,"l":[{"y":3},null,{}]},"t":{"l":[1,2,3]}}`, `{"s":{"l":[]},"t":{}}`, `{}`, `{"a":4,"t":{"l":[5]}}`)
 	var out bytes.Buffer
 	encode(t, newWriter(t, in, parquetfile.None), &out, []parquetfile.Rows{{Table: tab}})
-	s := schemaOf(t, "day", "date", "new", "list<string>", "s", "struct<l: list<struct<z: date, y: int64>>, w: binary>", "a", "int64 not null", "t", "struct<other: int8>")
+	s := rowstest.SchemaOf(t, "day", "date", "new", "list<string>", "s", "struct<l: list<struct<z: date, y: int64>>, w: binary>", "a", "int64 not null", "t", "struct<other: int8>")
 	opts := parquetfile.ReadOptions{Fixed: map[int]rows.Value{0: {Int: 1}}, Only: []int{0, 1, 2, 4}}
 	got := readAll(t, out.Bytes(), s, opts, 3)
 	for i, want := range []string{
@@ -214,7 +214,7 @@ func TestColumnsOfAFile(t *testing.T) {
 			t.Errorf("row %d: %s, want %s", i, g, want)
 		}
 	}
-	none := schemaOf(t, "day", "date")
+	none := rowstest.SchemaOf(t, "day", "date")
 	if got := readAll(t, out.Bytes(), none, parquetfile.ReadOptions{Fixed: map[int]rows.Value{0: {Null: true}}}, 3); got.Len() != 4 || got.Column(0).Valid[3] != 0 {
 		t.Errorf("%d rows without a column of the file", got.Len())
 	}
@@ -222,7 +222,7 @@ func TestColumnsOfAFile(t *testing.T) {
 
 // TestBrokenFilesAreErrors changes bytes of a file, and cuts it: what comes out is an error or rows, never a panic.
 func TestBrokenFilesAreErrors(t *testing.T) {
-	s := schemaOf(t, "a", "int32", "s", "string", "l", "list<struct<b: boolean, d: decimal(30,2)>>", "m", "map<string, timestamp>")
+	s := rowstest.SchemaOf(t, "a", "int32", "s", "string", "l", "list<struct<b: boolean, d: decimal(30,2)>>", "m", "map<string, timestamp>")
 	r := rand.New(rand.NewPCG(1, 2))
 	tab := rows.NewTable(s)
 	for i := range 300 {
@@ -258,7 +258,7 @@ func TestBrokenFilesAreErrors(t *testing.T) {
 // TestErrorsEndAReader: it does not go on after what it could not read, nor after its end.
 func TestErrorsEndAReader(t *testing.T) {
 	file := foreign(t, parquet.Group{"v": parquet.Optional(parquet.Int(8))}, parquet.Row{parquet.Int32Value(1).Level(0, 1, 0)}, parquet.Row{parquet.Int32Value(1000).Level(0, 1, 0)})
-	s := schemaOf(t, "v", "int8")
+	s := rowstest.SchemaOf(t, "v", "int8")
 	r, err := parquetfile.OpenReader(bytes.NewReader(file), int64(len(file)), s, parquetfile.ReadOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestErrorsEndAReader(t *testing.T) {
 
 // TestRunsOfBooleans: a run of true is true for all its values, in flat columns and lists, whatever the library makes of it.
 func TestRunsOfBooleans(t *testing.T) {
-	s := schemaOf(t, "b", "boolean", "l", "list<boolean>")
+	s := rowstest.SchemaOf(t, "b", "boolean", "l", "list<boolean>")
 	bools := func() parquet.Node { return parquet.Encoded(parquet.Leaf(parquet.BooleanType), &parquet.RLE) }
 	// The library's own encoder packs all values; a file of pyarrow has the runs.
 	file := foreign(t, parquet.Group{"b": parquet.Optional(bools()), "l": parquet.Group{"x": parquet.Repeated(bools())}},

@@ -92,7 +92,7 @@ func TestFooterOfNoParquet(t *testing.T) {
 
 // TestSkipForeign passes over rows of a file with booleans in runs and with lists, from its beginning and from the middle.
 func TestSkipForeign(t *testing.T) {
-	s := schemaOf(t, "b", "boolean", "l", "list<boolean>", "n", "int64")
+	s := rowstest.SchemaOf(t, "b", "boolean", "l", "list<boolean>", "n", "int64")
 	bools := func() parquet.Node { return parquet.Encoded(parquet.Leaf(parquet.BooleanType), &parquet.RLE) }
 	var in []parquet.Row
 	var want []string

@@ -116,7 +116,7 @@ func compareValues(a, b rows.Value) int {
 }
 
 func TestStatsOfLongTexts(t *testing.T) {
-	s := schemaOf(t, "s", "string", "b", "binary", "n", "struct<t: string>")
+	s := rowstest.SchemaOf(t, "s", "string", "b", "binary", "n", "struct<t: string>")
 	long := strings.Repeat("é", 100)
 	tab := fill(t, s, `{"s":"`+long+`","b":"////","n":{"t":""}}`, `{"s":"z`+long+`","n":{}}`)
 	w := newWriter(t, s, parquetfile.None)

@@ -11,11 +11,12 @@ import (
 
 	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 )
 
 // allTypes is a schema with a column of each type and physical form.
 func allTypes(tb testing.TB) *rows.Schema {
-	return schemaOf(tb, "s", "string", "low", "string", "b", "boolean", "i", "int32", "l", "int64", "f", "float", "d", "double",
+	return rowstest.SchemaOf(tb, "s", "string", "low", "string", "b", "boolean", "i", "int32", "l", "int64", "f", "float", "d", "double",
 		"d5", "decimal(5,2)", "d15", "decimal(15,3)", "d38", "decimal(38,10)", "t", "timestamp", "day", "date", "x", "binary")
 }
 

@@ -13,25 +13,9 @@ import (
 	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
 	"github.com/wasmill/wasmill/host/rows/partition"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 )
-
-func schemaOf(tb testing.TB, columns ...string) *rows.Schema {
-	tb.Helper()
-	var list []rows.Column
-	for i := 0; i < len(columns); i += 2 {
-		typ, err := rows.ParseType(columns[i+1])
-		if err != nil {
-			tb.Fatal(err)
-		}
-		list = append(list, rows.Column{Name: columns[i], Type: typ})
-	}
-	s, err := rows.NewSchema(list)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
-}
 
 func tableOf(tb testing.TB, s *rows.Schema, objects ...string) *rows.Table {
 	tb.Helper()
@@ -45,7 +29,7 @@ func tableOf(tb testing.TB, s *rows.Schema, objects ...string) *rows.Table {
 }
 
 func TestColumns(t *testing.T) {
-	s := schemaOf(t, "a", "string", "b", "int32", "f", "double", "x", "binary", strings.Repeat("n", 250), "string")
+	s := rowstest.SchemaOf(t, "a", "string", "b", "int32", "f", "double", "x", "binary", strings.Repeat("n", 250), "string")
 	for _, c := range []struct {
 		names []string
 		want  []int
@@ -67,13 +51,13 @@ func TestColumns(t *testing.T) {
 			t.Errorf("%v: %v, want %v", c.names, got, c.want)
 		}
 	}
-	if _, err := partition.Columns(schemaOf(t, "a", "string"), []string{"a"}); err == nil {
+	if _, err := partition.Columns(rowstest.SchemaOf(t, "a", "string"), []string{"a"}); err == nil {
 		t.Error("no column is left for the files")
 	}
 }
 
 func TestFolders(t *testing.T) {
-	s := schemaOf(t, "p", "string", "at", "timestamp", "day", "date", "n", "int64", "d", "decimal(5,2)", "ok", "boolean", "c", "timestamp_ntz", "v", "string")
+	s := rowstest.SchemaOf(t, "p", "string", "at", "timestamp", "day", "date", "n", "int64", "d", "decimal(5,2)", "ok", "boolean", "c", "timestamp_ntz", "v", "string")
 	table := tableOf(t, s,
 		`{"p":"a/b=c:d%e f+ü\u0001","at":"2026-01-02T03:04:05.600Z","day":"2026-01-02","n":-7,"d":"1.50","ok":true,"c":"0001-01-02 03:04:05"}`,
 		`{}`,
@@ -89,7 +73,7 @@ func TestFolders(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	s := schemaOf(t, "p", "string", "q", "string", "v", "string")
+	s := rowstest.SchemaOf(t, "p", "string", "q", "string", "v", "string")
 	for _, c := range []struct {
 		object string
 		room   int
@@ -119,7 +103,7 @@ func TestCheck(t *testing.T) {
 // TestGroupsHoldEveryRowOnce: any rows come back once, in their order, each in the folder of its own values; and cutting
 // keeps both bounds.
 func TestGroupsHoldEveryRowOnce(t *testing.T) {
-	s := schemaOf(t, "p", "string", "i", "int32", "text", "string")
+	s := rowstest.SchemaOf(t, "p", "string", "i", "int32", "text", "string")
 	rapid.Check(t, func(t *rapid.T) {
 		var tables []*rows.Table
 		want := map[string][]int32{}
@@ -179,7 +163,7 @@ func numbers(t *rapid.T, piece []parquetfile.Rows, maxRows, maxBytes int64) []in
 }
 
 func TestWithoutColumns(t *testing.T) {
-	s := schemaOf(t, "i", "int32")
+	s := rowstest.SchemaOf(t, "i", "int32")
 	if groups := partition.GroupRows([]*rows.Table{rows.NewTable(s)}, nil); len(groups) != 0 {
 		t.Errorf("%d groups of no rows", len(groups))
 	}

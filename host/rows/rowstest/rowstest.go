@@ -9,12 +9,31 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/wasmill/wasmill/host/rows"
 )
+
+// SchemaOf makes a schema of names and types in turn, as a job file spells them.
+func SchemaOf(tb testing.TB, columns ...string) *rows.Schema {
+	tb.Helper()
+	var list []rows.Column
+	for i := 0; i < len(columns); i += 2 {
+		typ, err := rows.ParseType(columns[i+1])
+		if err != nil {
+			tb.Fatal(err)
+		}
+		list = append(list, rows.Column{Name: columns[i], Type: typ})
+	}
+	s, err := rows.NewSchema(list)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
 
 // Schema draws a schema of up to a few columns that nest up to depth levels.
 func Schema(t *rapid.T, depth int) *rows.Schema {

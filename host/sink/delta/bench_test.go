@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 )
@@ -18,7 +19,7 @@ import (
 // BenchmarkBatch takes whole batches through a lane, the stage and the publish on the real disk. The CPU time is the figure
 // that means something; of the elapsed time, which is mostly the disk's flushes, the median is told.
 func BenchmarkBatch(b *testing.B) {
-	schema := schemaOf(b, "carrier", "string", "flight", "int32", "tailnum", "string", "origin", "string", "dest", "string",
+	schema := rowstest.SchemaOf(b, "carrier", "string", "flight", "int32", "tailnum", "string", "origin", "string", "dest", "string",
 		"time_hour", "timestamp", "dep_delay", "int32", "arr_delay", "int32", "gain", "int32", "mph", "decimal(6,1)", "late", "boolean")
 	for _, c := range []struct {
 		name             string

@@ -32,23 +32,6 @@ type clock struct{ t time.Time }
 
 func (c *clock) now() time.Time { return c.t }
 
-func schemaOf(tb testing.TB, columns ...string) *rows.Schema {
-	tb.Helper()
-	var list []rows.Column
-	for i := 0; i < len(columns); i += 2 {
-		typ, err := rows.ParseType(columns[i+1])
-		if err != nil {
-			tb.Fatal(err)
-		}
-		list = append(list, rows.Column{Name: columns[i], Type: typ})
-	}
-	s, err := rows.NewSchema(list)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
-}
-
 func newTarget(tb testing.TB, cfg target.Config) *target.Target {
 	tb.Helper()
 	if cfg.Sink == "" {

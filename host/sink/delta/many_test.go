@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 )
@@ -16,7 +17,7 @@ import (
 // in between sees whole batches only.
 func TestManyWriters(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "t")
-	schema := schemaOf(t, "who", "int32", "n", "int64", "copy", "int32")
+	schema := rowstest.SchemaOf(t, "who", "int32", "n", "int64", "copy", "int32")
 	const writers, batches, copies = 4, 8, 3
 	ended := make(chan error, writers)
 	for who := range writers {

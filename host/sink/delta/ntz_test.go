@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/host/delta"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 )
 
@@ -19,7 +20,7 @@ var ntzProtocol = delta.Protocol{
 // TestClockTimesInANewTable: the table says what its readers must know, and its partitions are those of Spark.
 func TestClockTimesInANewTable(t *testing.T) {
 	files := faulty.New().Process()
-	tt := opened(t, target.Config{Dir: "/t", Files: files, PartitionBy: []string{"p"}, Schema: schemaOf(t, "id", "int64", "p", "timestamp_ntz", "at", "timestamp_ntz")})
+	tt := opened(t, target.Config{Dir: "/t", Files: files, PartitionBy: []string{"p"}, Schema: rowstest.SchemaOf(t, "id", "int64", "p", "timestamp_ntz", "at", "timestamp_ntz")})
 	want := []string{
 		`{"id":1,"p":"2026-03-29T02:30:00.500000","at":"2026-01-02T03:04:05.678901"}`, `{"id":2,"p":"2026-03-29T02:30:00.000000","at":null}`, `{"id":3,"p":null,"at":null}`,
 	}
@@ -56,8 +57,8 @@ func TestFirstClockColumn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			disk := faulty.New()
 			files := disk.Process()
-			log := makeTable(t, files, "/t", schemaOf(t, "id", "int64"), nil, nil)
-			tt := opened(t, target.Config{Dir: "/t", Files: files, AddColumns: true, Schema: schemaOf(t, "id", "int64", "at", typ)})
+			log := makeTable(t, files, "/t", rowstest.SchemaOf(t, "id", "int64"), nil, nil)
+			tt := opened(t, target.Config{Dir: "/t", Files: files, AddColumns: true, Schema: rowstest.SchemaOf(t, "id", "int64", "at", typ)})
 			mustBatch(t, tt, 0, `{"id":1}`)
 			mustBatch(t, tt, 1, `{"id":2}`)
 			for v, want := range map[int64]*delta.Protocol{1: &ntzProtocol, 2: nil} {
@@ -91,8 +92,8 @@ func TestFirstClockColumnBesideOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			disk := faulty.New()
 			files := disk.Process()
-			makeTable(t, files, "/t", schemaOf(t, "id", "int64"), nil, nil)
-			tt := opened(t, target.Config{Dir: "/t", Files: files, AddColumns: true, Schema: schemaOf(t, "id", "int64", "at", "timestamp_ntz")})
+			makeTable(t, files, "/t", rowstest.SchemaOf(t, "id", "int64"), nil, nil)
+			tt := opened(t, target.Config{Dir: "/t", Files: files, AddColumns: true, Schema: rowstest.SchemaOf(t, "id", "int64", "at", "timestamp_ntz")})
 			staged, err := stageRecords(tt, 0, "0a0b0c0d", valuesOf([]string{`{"id":1,"at":"2026-01-02T03:04:05"}`}))
 			if err != nil {
 				t.Fatal(err)
@@ -114,7 +115,7 @@ func TestFirstClockColumnBesideOthers(t *testing.T) {
 // TestClockColumnWithoutItsFeature: a table whose protocol hides what it holds is not written to.
 func TestClockColumnWithoutItsFeature(t *testing.T) {
 	disk := faulty.New()
-	schema := schemaOf(t, "id", "int64", "at", "timestamp_ntz")
+	schema := rowstest.SchemaOf(t, "id", "int64", "at", "timestamp_ntz")
 	makeTable(t, disk.Process(), "/t", schema, nil, nil)
 	alterProtocol(t, disk, &delta.Protocol{MinReader: 1, MinWriter: 2})
 	_, err := newTarget(t, target.Config{Dir: "/t", Schema: schema, Files: disk.Process()}).Open(context.Background(), owner(0))
@@ -127,7 +128,7 @@ func TestClockColumnWithoutItsFeature(t *testing.T) {
 // TestUpsertByClockTimes finds the rows of keys by other engines' bounds too, which are cut to milliseconds.
 func TestUpsertByClockTimes(t *testing.T) {
 	files := faulty.New().Process()
-	tt := opened(t, target.Config{Dir: "/t", Files: files, Key: []string{"at"}, Schema: schemaOf(t, "at", "timestamp_ntz", "n", "int64")})
+	tt := opened(t, target.Config{Dir: "/t", Files: files, Key: []string{"at"}, Schema: rowstest.SchemaOf(t, "at", "timestamp_ntz", "n", "int64")})
 	mustBatch(t, tt, 0, `{"at":"2026-01-02T03:04:05.678901","n":1}`, `{"at":"2026-01-02T03:04:05.678902","n":2}`)
 	mustBatch(t, tt, 1, `{"at":"2030-01-01 00:00:00","n":3}`)
 	log := delta.OpenLog(files, "/t", (&clock{start}).now)

@@ -16,6 +16,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/host/delta"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 )
@@ -48,7 +49,7 @@ func (o *neighbour) write(tb testing.TB, records ...record) {
 // TestAppendsBesideOthers publishes what was staged before others came in between.
 func TestAppendsBesideOthers(t *testing.T) {
 	files := faulty.New().Process()
-	cfg := target.Config{Dir: "/t", Files: files, Schema: schemaOf(t, "who", "string", "n", "int64")}
+	cfg := target.Config{Dir: "/t", Files: files, Schema: rowstest.SchemaOf(t, "who", "string", "n", "int64")}
 	tt, other := opened(t, cfg), newNeighbour(t, cfg)
 	var want []string
 	for n := range checkpoint.BatchID(5) {
@@ -87,7 +88,7 @@ func TestLostRaces(t *testing.T) {
 	race := &racing{Files: disk.Process()}
 	var waits []time.Duration
 	cfg := target.Config{
-		Dir: "/t", Files: race, Schema: schemaOf(t, "n", "int64"),
+		Dir: "/t", Files: race, Schema: rowstest.SchemaOf(t, "n", "int64"),
 		Wait: func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil },
 	}
 	tt := opened(t, cfg)
@@ -153,13 +154,13 @@ func TestUpsertConflicts(t *testing.T) {
 		}, false},
 		{"a column", []record{{value: `{"p":"a","id":1,"v":"new"}`}}, func(t *testing.T, _ *neighbour, files durable.Files) {
 			alter(t, files, "/t", func(m *delta.Metadata) {
-				m.SchemaString = delta.SchemaString(schemaOf(t, "p", "string", "id", "int64", "v", "string", "w", "string"))
+				m.SchemaString = delta.SchemaString(rowstest.SchemaOf(t, "p", "string", "id", "int64", "v", "string", "w", "string"))
 			})
 		}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := faulty.New().Process()
-			cfg := target.Config{Dir: "/t", Files: files, Schema: schemaOf(t, "p", "string", "id", "int64", "v", "string"), Key: []string{"p", "id"}, PartitionBy: []string{"p"}}
+			cfg := target.Config{Dir: "/t", Files: files, Schema: rowstest.SchemaOf(t, "p", "string", "id", "int64", "v", "string"), Key: []string{"p", "id"}, PartitionBy: []string{"p"}}
 			tt := opened(t, cfg)
 			mustBatch(t, tt, 0, `{"p":"a","id":1,"v":"old"}`, `{"p":"a","id":2,"v":"old"}`, `{"p":"a","id":3,"v":"old"}`, `{"p":"b","id":40,"v":"old"}`)
 			s, err := stageRecords(tt, 1, "0a0b0c0d", c.ours)
@@ -188,7 +189,7 @@ func TestUpsertConflicts(t *testing.T) {
 // TestUpsertAfterARestart: a later process does not know what was read, and takes any new rows for a reason to run again.
 func TestUpsertAfterARestart(t *testing.T) {
 	files := faulty.New().Process()
-	cfg := target.Config{Dir: "/t", Files: files, Schema: schemaOf(t, "id", "int64", "v", "string"), Key: []string{"id"}}
+	cfg := target.Config{Dir: "/t", Files: files, Schema: rowstest.SchemaOf(t, "id", "int64", "v", "string"), Key: []string{"id"}}
 	tt := opened(t, cfg)
 	mustBatch(t, tt, 0, `{"id":1,"v":"old"}`)
 	for n, lost := range []bool{false, true} {

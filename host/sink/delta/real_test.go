@@ -16,6 +16,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/delta"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 )
 
@@ -63,7 +64,7 @@ func TestRealReaders(t *testing.T) {
 
 func writeReal(t *testing.T, dir string, cfg target.Config) (expected []byte, last checkpoint.BatchID) {
 	cfg.Dir, cfg.MaxPartRows, cfg.CheckpointInterval = dir, 10, 7
-	cfg.Schema = schemaOf(t, "place", "string", "day", "date", "id", "int64 not null", "n", "int32", "small", "int16", "tiny", "int8", "ok", "boolean",
+	cfg.Schema = rowstest.SchemaOf(t, "place", "string", "day", "date", "id", "int64 not null", "n", "int32", "small", "int16", "tiny", "int8", "ok", "boolean",
 		"price", "decimal(9,2)", "big", "decimal(18,4)", "wide", "decimal(38,10)", "d", "double", "f", "float", "at", "timestamp", "raw", "binary",
 		"note", "string", "tags", "list<string>", "s", "struct<x: int32, y: string>", "m", "map<string, int64>",
 		"wall", "timestamp_ntz", "walls", "list<struct<t: timestamp_ntz>>")
@@ -146,7 +147,7 @@ func TestRealWriters(t *testing.T) {
 	others := strings.Fields(cmp.Or(os.Getenv("WASMILL_DELTA_WRITERS"), "spark delta-rs"))
 	var want bytes.Buffer
 	expect := func(who string, n int) { fmt.Fprintf(&want, "{\"who\":%q,\"n\":%d}\n", who, n) }
-	tt := opened(t, target.Config{Dir: dir, Schema: schemaOf(t, "who", "string", "n", "int64"), CheckpointInterval: 10, Files: durable.OS()})
+	tt := opened(t, target.Config{Dir: dir, Schema: rowstest.SchemaOf(t, "who", "string", "n", "int64"), CheckpointInterval: 10, Files: durable.OS()})
 	next := checkpoint.BatchID(0)
 	ours := func() {
 		mustBatch(t, tt, next, fmt.Sprintf(`{"who":"us","n":%d}`, next))

@@ -12,6 +12,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/host/delta"
 	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 )
@@ -57,7 +58,7 @@ func alter(tb testing.TB, files durable.Files, dir string, change func(*delta.Me
 }
 
 func TestSchemaAgainstTable(t *testing.T) {
-	table := schemaOf(t, "id", "int64 not null", "name", "string", "at", "timestamp", "tags", "list<string not null>", "p", "struct<x: int32, y: double not null>")
+	table := rowstest.SchemaOf(t, "id", "int64 not null", "name", "string", "at", "timestamp", "tags", "list<string not null>", "p", "struct<x: int32, y: double not null>")
 	for _, c := range []struct {
 		name      string
 		sink      []string
@@ -83,7 +84,7 @@ func TestSchemaAgainstTable(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			disk := faulty.New()
 			makeTable(t, disk.Process(), "/t", table, nil, nil)
-			tt := newTarget(t, target.Config{Dir: "/t", Schema: schemaOf(t, c.sink...), PartitionBy: c.partition, AddColumns: c.add, Files: disk.Process()})
+			tt := newTarget(t, target.Config{Dir: "/t", Schema: rowstest.SchemaOf(t, c.sink...), PartitionBy: c.partition, AddColumns: c.add, Files: disk.Process()})
 			_, err := tt.Inspect(context.Background(), owner(0))
 			_, err2 := tt.Open(context.Background(), owner(0))
 			for _, err := range []error{err, err2} {
@@ -109,11 +110,11 @@ func TestSchemaAgainstTable(t *testing.T) {
 func TestAddColumns(t *testing.T) {
 	disk := faulty.New()
 	files := disk.Process()
-	makeTable(t, files, "/t", schemaOf(t, "id", "int64", "name", "string"), nil, map[string]string{"delta.logRetentionDuration": "interval 60 days"})
+	makeTable(t, files, "/t", rowstest.SchemaOf(t, "id", "int64", "name", "string"), nil, map[string]string{"delta.logRetentionDuration": "interval 60 days"})
 	alter(t, files, "/t", func(m *delta.Metadata) {
 		m.SchemaString = strings.Replace(m.SchemaString, `"metadata":{}`, `"metadata":{"comment":"a <key>"}`, 1)
 	})
-	cfg := target.Config{Dir: "/t", Schema: schemaOf(t, "name", "string", "extra", "date not null", "id", "int64"), AddColumns: true, Files: files}
+	cfg := target.Config{Dir: "/t", Schema: rowstest.SchemaOf(t, "name", "string", "extra", "date not null", "id", "int64"), AddColumns: true, Files: files}
 	tt := opened(t, cfg)
 	before := snapshot(t, files, "/t").Version
 	mustBatch(t, tt, 0, `{"name":"a","extra":"2026-05-06","id":1}`)
@@ -143,7 +144,7 @@ func TestNewTable(t *testing.T) {
 	files := faulty.New().Process()
 	tt := opened(t, target.Config{
 		Dir: "/a/b/t", Files: files, PartitionBy: []string{"day", "place"}, Engine: "Wasmill/1.2.3",
-		Schema: schemaOf(t, "id", "int64 not null", "day", "date", "place", "string", "d", "decimal(9,2)"),
+		Schema: rowstest.SchemaOf(t, "id", "int64 not null", "day", "date", "place", "string", "d", "decimal(9,2)"),
 	})
 	mustBatch(
 		t, tt, 7,
@@ -185,8 +186,8 @@ func TestNewTable(t *testing.T) {
 // TestPartitionsOfTheTable takes a table's own partition columns, also one that the rows do not have.
 func TestPartitionsOfTheTable(t *testing.T) {
 	files := faulty.New().Process()
-	makeTable(t, files, "/t", schemaOf(t, "id", "int64", "place", "string", "region", "string"), []string{"region", "place"}, nil)
-	tt := opened(t, target.Config{Dir: "/t", Files: files, Schema: schemaOf(t, "id", "int64", "place", "string")})
+	makeTable(t, files, "/t", rowstest.SchemaOf(t, "id", "int64", "place", "string", "region", "string"), []string{"region", "place"}, nil)
+	tt := opened(t, target.Config{Dir: "/t", Files: files, Schema: rowstest.SchemaOf(t, "id", "int64", "place", "string")})
 	mustBatch(t, tt, 0, `{"id":1,"place":"x"}`)
 	if diff := cmp.Diff([]string{`{"id":1,"place":"x","region":null}`}, rowsOf(t, files, "/t")); diff != "" {
 		t.Error(diff)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 	"github.com/wasmill/wasmill/host/sink/sinktest"
@@ -15,7 +16,7 @@ import (
 
 // suitePlace is a table whose clock runs fast, so that sweeps and checkpoints happen.
 func suitePlace(t *testing.T, dir string, key []string, process, usurp func() durable.Files) sinktest.Place {
-	schema := schemaOf(t, "i", "int32 not null", "text", "string")
+	schema := rowstest.SchemaOf(t, "i", "int32 not null", "text", "string")
 	calls := 0
 	clock := func() time.Time { calls++; return start.Add(time.Duration(calls) * time.Minute) }
 	openOn := func(next func() durable.Files) func(t *testing.T) sink.Target {

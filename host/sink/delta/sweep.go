@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -15,6 +14,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/delta"
+	"github.com/wasmill/wasmill/host/rows/partition"
 )
 
 // maxSweep bounds the memory of a sweep: 16 bytes or so a file. A larger table is not swept.
@@ -74,7 +74,7 @@ func (t *Target) sweep(ctx context.Context, sealed checkpoint.BatchID, now time.
 	if len(s.named) >= maxSweep {
 		return nil
 	}
-	return s.walk(ctx, "", len(t.base.Metadata.PartitionColumns))
+	return partition.Walk(ctx, t.files, t.dir, len(t.base.Metadata.PartitionColumns), s.remove)
 }
 
 type sweep struct {
@@ -90,29 +90,13 @@ func (s *sweep) name(logged string) {
 	}
 }
 
-// walk visits a folder and, depth levels down, the partitions in it.
-func (s *sweep) walk(ctx context.Context, dir string, depth int) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	infos, err := s.t.files.List(path.Join(s.t.dir, dir))
-	if errors.Is(err, fs.ErrNotExist) {
+// remove removes what is an orphan.
+func (s *sweep) remove(rel string, i durable.Info) error {
+	if !s.orphan(rel, i) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	for _, i := range infos {
-		rel := path.Join(dir, i.Name)
-		switch {
-		case i.Dir && depth > 0 && strings.Contains(i.Name, "="):
-			err = s.walk(ctx, rel, depth-1)
-		case i.Regular && s.orphan(rel, i):
-			err = s.t.files.Remove(path.Join(s.t.dir, rel))
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("sweep %s: %w", rel, err)
-		}
+	if err := s.t.files.Remove(path.Join(s.t.dir, rel)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("sweep %s: %w", rel, err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 )
@@ -21,7 +22,7 @@ func TestSweep(t *testing.T) {
 	disk, c := faulty.New(), &clock{start}
 	disk.SetClock(c.now)
 	cfg := target.Config{
-		Dir: "/t", Schema: schemaOf(t, "id", "int64", "p", "string"), Files: disk.Process(), Clock: c.now, Grace: time.Hour,
+		Dir: "/t", Schema: rowstest.SchemaOf(t, "id", "int64", "p", "string"), Files: disk.Process(), Clock: c.now, Grace: time.Hour,
 		Key: []string{"id"}, PartitionBy: []string{"p"},
 	}
 	tt := opened(t, cfg)
@@ -59,7 +60,7 @@ func TestSweep(t *testing.T) {
 // TestAbortIsItsOwn: abort drops what this process has staged, and nothing that an earlier one may still publish.
 func TestAbortIsItsOwn(t *testing.T) {
 	disk := faulty.New()
-	cfg := target.Config{Dir: "/t", Schema: schemaOf(t, "id", "int64"), Files: disk.Process()}
+	cfg := target.Config{Dir: "/t", Schema: rowstest.SchemaOf(t, "id", "int64"), Files: disk.Process()}
 	old := opened(t, cfg)
 	s, err := stageRecords(old, 0, "00000001", valuesOf([]string{`{"id":1}`}))
 	if err != nil {
@@ -83,7 +84,7 @@ func TestAbortIsItsOwn(t *testing.T) {
 // TestCheckpoints writes one whenever the versions pass a multiple of the interval; one that fails fails no batch.
 func TestCheckpoints(t *testing.T) {
 	disk := faulty.New()
-	tt := opened(t, target.Config{Dir: "/t", Schema: schemaOf(t, "id", "int64"), Files: disk.Process(), CheckpointInterval: 4})
+	tt := opened(t, target.Config{Dir: "/t", Schema: rowstest.SchemaOf(t, "id", "int64"), Files: disk.Process(), CheckpointInterval: 4})
 	broken := errors.New("input/output error")
 	for n := range checkpoint.BatchID(14) {
 		s, err := stageRecords(tt, n, "0a0b0c0d", valuesOf([]string{fmt.Sprintf(`{"id":%d}`, n)}))
@@ -122,7 +123,7 @@ func TestCheckpoints(t *testing.T) {
 // TestUpsertZombie lets a process go on after it was replaced: its upsert comes to nothing.
 func TestUpsertZombie(t *testing.T) {
 	disk := faulty.New()
-	cfg := target.Config{Dir: "/t", Schema: schemaOf(t, "id", "int64", "v", "string"), Files: disk.Process(), Key: []string{"id"}}
+	cfg := target.Config{Dir: "/t", Schema: rowstest.SchemaOf(t, "id", "int64", "v", "string"), Files: disk.Process(), Key: []string{"id"}}
 	old := opened(t, cfg)
 	mustBatch(t, old, 0, `{"id":1,"v":"0"}`)
 	s, err := stageRecords(old, 1, "00000001", valuesOf([]string{`{"id":1,"v":"1"}`}))

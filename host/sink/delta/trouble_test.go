@@ -17,13 +17,14 @@ import (
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/host/delta"
 	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 )
 
 // TestTableUnderARunningJob changes the table where nobody should.
 func TestTableUnderARunningJob(t *testing.T) {
-	schema := schemaOf(t, "id", "int64", "name", "string")
+	schema := rowstest.SchemaOf(t, "id", "int64", "name", "string")
 	remove := func(t *testing.T, dir string) {
 		t.Helper()
 		if err := os.RemoveAll(dir); err != nil {
@@ -49,11 +50,11 @@ func TestTableUnderARunningJob(t *testing.T) {
 			}
 		}, target.CodeRecreated, target.CodeRecreated},
 		{"a column dropped", func(t *testing.T, dir string) {
-			alter(t, osFiles, dir, func(m *delta.Metadata) { m.SchemaString = delta.SchemaString(schemaOf(t, "id", "int64")) })
+			alter(t, osFiles, dir, func(m *delta.Metadata) { m.SchemaString = delta.SchemaString(rowstest.SchemaOf(t, "id", "int64")) })
 		}, target.CodeSchema, "lost"},
 		{"a column of another type", func(t *testing.T, dir string) {
 			alter(t, osFiles, dir, func(m *delta.Metadata) {
-				m.SchemaString = delta.SchemaString(schemaOf(t, "id", "string", "name", "string"))
+				m.SchemaString = delta.SchemaString(rowstest.SchemaOf(t, "id", "string", "name", "string"))
 			})
 		}, target.CodeSchema, "lost"},
 		{"a feature", func(t *testing.T, dir string) {
@@ -93,7 +94,7 @@ func TestTableUnderARunningJob(t *testing.T) {
 // TestExpiredTxn: a table that forgets is warned of, and what it has forgotten stops the job instead of coming twice.
 func TestExpiredTxn(t *testing.T) {
 	files, c := faulty.New().Process(), &clock{start}
-	schema := schemaOf(t, "id", "int64")
+	schema := rowstest.SchemaOf(t, "id", "int64")
 	makeTable(t, files, "/t", schema, nil, map[string]string{"delta.setTransactionRetentionDuration": "interval 1 hour"})
 	var warned []error
 	cfg := target.Config{Dir: "/t", Schema: schema, Files: files, Clock: c.now, Warn: func(err error) { warned = append(warned, err) }}
@@ -129,7 +130,7 @@ func TestForgottenFirstBatch(t *testing.T) {
 	for name, vacuum := range map[string]bool{"live": false, "compacted": false, "vacuumed": true} {
 		t.Run(name, func(t *testing.T) {
 			files, c := faulty.New().Process(), &clock{start}
-			schema := schemaOf(t, "id", "int64")
+			schema := rowstest.SchemaOf(t, "id", "int64")
 			log := makeTable(t, files, "/t", schema, nil, map[string]string{"delta.setTransactionRetentionDuration": "interval 1 hour"})
 			cfg := target.Config{Dir: "/t", Schema: schema, Files: files, Clock: c.now}
 			tt := opened(t, cfg)
@@ -199,7 +200,7 @@ func forget(tb testing.TB, files durable.Files, schema *rows.Schema, s *delta.Sn
 // TestClockSetBack: neither the time of the txn nor the in-commit timestamp goes back with the clock.
 func TestClockSetBack(t *testing.T) {
 	files, c := faulty.New().Process(), &clock{start}
-	schema := schemaOf(t, "id", "int64")
+	schema := rowstest.SchemaOf(t, "id", "int64")
 	log := delta.OpenLog(files, "/t", c.now)
 	commitAs(t, log, nil, delta.Action{Protocol: &delta.Protocol{MinReader: 1, MinWriter: 7, WriterFeatures: []string{"inCommitTimestamp"}}},
 		delta.Action{Metadata: &delta.Metadata{
@@ -236,7 +237,7 @@ func TestDiskTroubles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			disk := faulty.New()
-			tt := opened(t, target.Config{Dir: "/t", Schema: schemaOf(t, "id", "int64"), Files: disk.Process()})
+			tt := opened(t, target.Config{Dir: "/t", Schema: rowstest.SchemaOf(t, "id", "int64"), Files: disk.Process()})
 			mustBatch(t, tt, 0, `{"id":1}`)
 			disk.FailNth(1, func(o faulty.Op) bool { return o.Kind == "create" }, faulty.Fault{Err: c.err, When: faulty.Before}, true)
 			_, err := stageRecords(tt, 1, "0a0b0c0d", valuesOf([]string{`{"id":2}`}))
@@ -253,7 +254,7 @@ func TestDiskTroubles(t *testing.T) {
 // TestFullDisk fills the disk in the middle of a file: what was written goes, and the batch comes once there is room.
 func TestFullDisk(t *testing.T) {
 	disk := faulty.New()
-	tt := opened(t, target.Config{Dir: "/t", Schema: schemaOf(t, "id", "int64"), Files: disk.Process(), Codec: "none", MaxPartRows: 50})
+	tt := opened(t, target.Config{Dir: "/t", Schema: rowstest.SchemaOf(t, "id", "int64"), Files: disk.Process(), Codec: "none", MaxPartRows: 50})
 	mustBatch(t, tt, 0, `{"id":1}`)
 	var values []string
 	for i := range 200 {
@@ -276,7 +277,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestRefusedPlaces opens what is no table, or none that can be written to.
 func TestRefusedPlaces(t *testing.T) {
-	schema := schemaOf(t, "id", "int64", "v", "string")
+	schema := rowstest.SchemaOf(t, "id", "int64", "v", "string")
 	for _, c := range []struct {
 		name, code string
 		prepare    func(t *testing.T, disk *faulty.FS)
@@ -336,7 +337,7 @@ func alterProtocol(tb testing.TB, disk *faulty.FS, p *delta.Protocol) {
 
 // TestStagedRecords refuses records that are not its own, before anything is touched.
 func TestStagedRecords(t *testing.T) {
-	tt := opened(t, target.Config{Dir: "/t", Schema: schemaOf(t, "id", "int64"), Files: faulty.New().Process()})
+	tt := opened(t, target.Config{Dir: "/t", Schema: rowstest.SchemaOf(t, "id", "int64"), Files: faulty.New().Process()})
 	good, err := stageRecords(tt, 0, "0a0b0c0d", valuesOf([]string{`{"id":1}`}))
 	if err != nil {
 		t.Fatal(err)
@@ -362,7 +363,7 @@ func TestStagedRecords(t *testing.T) {
 // TestOtherContent: a staged file that was changed is lost, not published.
 func TestOtherContent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "t")
-	cfg := target.Config{Dir: dir, Schema: schemaOf(t, "id", "int64")}
+	cfg := target.Config{Dir: dir, Schema: rowstest.SchemaOf(t, "id", "int64")}
 	tt := opened(t, cfg)
 	s, err := stageRecords(tt, 0, "0a0b0c0d", valuesOf([]string{`{"id":1}`}))
 	if err != nil {

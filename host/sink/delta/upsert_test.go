@@ -13,13 +13,14 @@ import (
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 )
 
 // TestUpsertsAgainstAMap: any updates and deletions, in any batches, files and partitions, leave what a map leaves.
 func TestUpsertsAgainstAMap(t *testing.T) {
-	schema := schemaOf(t, "id", "int64 not null", "name", "string", "place", "string", "n", "int32 not null", "tags", "list<string>")
+	schema := rowstest.SchemaOf(t, "id", "int64 not null", "name", "string", "place", "string", "n", "int32 not null", "tags", "list<string>")
 	keys := [][]string{{"name"}, {"id", "name"}, {"place", "id"}, {"id"}}
 	rapid.Check(t, func(rt *rapid.T) {
 		disk, c := faulty.New(), &clock{start}
@@ -87,7 +88,7 @@ func anyChange(t *rapid.T, key []string) (r record, k string) {
 func TestUpsertReadsAndWritesLittle(t *testing.T) {
 	disk := faulty.New()
 	cfg := target.Config{
-		Dir: "/data/out", Schema: schemaOf(t, "place", "string", "id", "int64", "v", "string"), Key: []string{"place", "id"},
+		Dir: "/data/out", Schema: rowstest.SchemaOf(t, "place", "string", "id", "int64", "v", "string"), Key: []string{"place", "id"},
 		PartitionBy: []string{"place"}, Files: disk.Process(),
 	}
 	tt := opened(t, cfg)
@@ -122,7 +123,7 @@ func TestUpsertReadsAndWritesLittle(t *testing.T) {
 
 // TestDeletionKeys reads keys as keyBy makes them.
 func TestDeletionKeys(t *testing.T) {
-	schema := schemaOf(t, "id", "int64", "day", "date", "name", "string", "amount", "decimal(9,2)", "ok", "boolean", "v", "string")
+	schema := rowstest.SchemaOf(t, "id", "int64", "day", "date", "name", "string", "amount", "decimal(9,2)", "ok", "boolean", "v", "string")
 	for _, c := range []struct {
 		columns []string
 		key     string
@@ -161,7 +162,7 @@ func TestDeletionKeys(t *testing.T) {
 
 // TestKeysMustBeThere sets aside rows and deletions without a key.
 func TestKeysMustBeThere(t *testing.T) {
-	tt := newTarget(t, target.Config{Dir: "/data/out", Schema: schemaOf(t, "id", "int64", "v", "string"), Key: []string{"id"}, Files: faulty.New().Process()})
+	tt := newTarget(t, target.Config{Dir: "/data/out", Schema: rowstest.SchemaOf(t, "id", "int64", "v", "string"), Key: []string{"id"}, Files: faulty.New().Process()})
 	lane, err := tt.NewLane("lake")
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +179,7 @@ func TestKeysMustBeThere(t *testing.T) {
 }
 
 func TestBadKeys(t *testing.T) {
-	schema := schemaOf(t, "id", "int64", "f", "double", "tags", "list<string>")
+	schema := rowstest.SchemaOf(t, "id", "int64", "f", "double", "tags", "list<string>")
 	for _, key := range [][]string{{"x"}, {"f"}, {"tags"}, {"id", "id"}} {
 		_, err := target.New(target.Config{Sink: "lake", Dir: "/data/out", Schema: schema, Key: key, Files: faulty.New().Process(), Clock: (&clock{start}).now})
 		wantFault(t, err, target.CodeConfig)

@@ -19,6 +19,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/sink/files"
 )
@@ -74,7 +75,7 @@ func TestLayout(t *testing.T) {
 	disk := faulty.New().Process()
 	target := newTarget(t, files.Config{
 		Dir: "/data/my out", Format: files.CSV, Files: disk, PartitionBy: []string{"place", "at"},
-		Schema: schemaOf(t, "id", "int64", "place", "string", "at", "timestamp", "price", "decimal(9,2)", "note", "string", "raw", "binary"),
+		Schema: rowstest.SchemaOf(t, "id", "int64", "place", "string", "at", "timestamp", "price", "decimal(9,2)", "note", "string", "raw", "binary"),
 	})
 	open(t, target, 0)
 	publish(t, target, 2,
@@ -89,7 +90,7 @@ func TestLayout(t *testing.T) {
 
 func TestTextFormats(t *testing.T) {
 	const row = `{"s":"a,\"b\"\u0001","b":true,"i":-7,"f":1.5,"d":1e21,"n":"NaN","dec":"0.5","t":"1969-12-31T23:59:59.999999Z","day":"0001-01-01","x":"/w=="}`
-	schema := schemaOf(t, "s", "string", "b", "boolean", "i", "int32", "f", "float", "d", "double", "n", "double", "dec", "decimal(20,3)",
+	schema := rowstest.SchemaOf(t, "s", "string", "b", "boolean", "i", "int32", "f", "float", "d", "double", "n", "double", "dec", "decimal(20,3)",
 		"t", "timestamp", "day", "date", "x", "binary")
 	for _, c := range []struct {
 		name string
@@ -135,7 +136,7 @@ func TestTextFormats(t *testing.T) {
 // TestNestedTextFormats: lists, maps and structs are JSON, in csv as one text.
 func TestNestedTextFormats(t *testing.T) {
 	const row = `{"l":["a,b",null],"m":{"1":true},"s":{"x":"\"q\"","y":[]},"n":-1}`
-	schema := schemaOf(t, "l", "list<string>", "m", "map<int32, boolean>", "s", "struct<x: string, y: list<int8>>", "n", "int8")
+	schema := rowstest.SchemaOf(t, "l", "list<string>", "m", "map<int32, boolean>", "s", "struct<x: string, y: list<int8>>", "n", "int8")
 	for format, want := range map[files.Format]string{
 		files.CSV:   "l,m,s,n\n\"[\"\"a,b\"\",null]\",\"{\"\"1\"\":true}\",\"{\"\"x\"\":\"\"\\\"\"q\\\"\"\"\",\"\"y\"\":[]}\",-1\n,,,\n[],{},\"{\"\"x\"\":null,\"\"y\"\":null}\",\n",
 		files.JSONL: row + "\n" + `{"l":null,"m":null,"s":null,"n":null}` + "\n" + `{"l":[],"m":{},"s":{"x":null,"y":null},"n":null}` + "\n",
@@ -254,7 +255,7 @@ func TestForgedRecordsOfStaging(t *testing.T) {
 }
 
 func TestParts(t *testing.T) {
-	schema := schemaOf(t, "p", "string", "i", "int32")
+	schema := rowstest.SchemaOf(t, "p", "string", "i", "int32")
 	for _, c := range []struct {
 		name string
 		cfg  files.Config
@@ -298,7 +299,7 @@ func TestUpdates(t *testing.T) {
 		schema  *rows.Schema
 		rows    int64
 	}{
-		"updates": {updates: true, rows: 2}, "rows": {rows: 1}, "updates in columns": {updates: true, schema: schemaOf(t, "n", "int32"), rows: 1},
+		"updates": {updates: true, rows: 2}, "rows": {rows: 1}, "updates in columns": {updates: true, schema: rowstest.SchemaOf(t, "n", "int32"), rows: 1},
 	} {
 		target := newTarget(t, files.Config{Dir: "/out", Format: files.JSONL, Schema: test.schema, Updates: test.updates, Files: faulty.New().Process()})
 		l, err := target.NewLane("lake")
@@ -317,7 +318,7 @@ func TestUpdates(t *testing.T) {
 
 func TestPartitionMisfits(t *testing.T) {
 	target := newTarget(t, files.Config{
-		Dir: "/out", Format: files.JSONL, Schema: schemaOf(t, "p", "string", "i", "int32"), PartitionBy: []string{"p"}, Files: faulty.New().Process(),
+		Dir: "/out", Format: files.JSONL, Schema: rowstest.SchemaOf(t, "p", "string", "i", "int32"), PartitionBy: []string{"p"}, Files: faulty.New().Process(),
 	})
 	l, err := target.NewLane("lake")
 	if err != nil {
@@ -439,7 +440,7 @@ func TestManifestStaysSmall(t *testing.T) {
 }
 
 func TestConfigMistakes(t *testing.T) {
-	schema := schemaOf(t, "a", "string", "d", "double")
+	schema := rowstest.SchemaOf(t, "a", "string", "d", "double")
 	good := files.Config{Sink: "s", Dir: "/out", Format: files.Parquet, Schema: schema, Files: durable.OS(), Clock: time.Now}
 	for name, change := range map[string]func(*files.Config){
 		"no sink": func(c *files.Config) { c.Sink = "" }, "no dir": func(c *files.Config) { c.Dir = "" },
@@ -453,7 +454,7 @@ func TestConfigMistakes(t *testing.T) {
 		"double partition":   func(c *files.Config) { c.PartitionBy = []string{"d"} },
 		"twice":              func(c *files.Config) { c.PartitionBy = []string{"a", "a"} },
 		"delimiter":          func(c *files.Config) { c.Delimiter = '"' },
-		"all partitions":     func(c *files.Config) { c.Schema, c.PartitionBy = schemaOf(t, "a", "string"), []string{"a"} },
+		"all partitions":     func(c *files.Config) { c.Schema, c.PartitionBy = rowstest.SchemaOf(t, "a", "string"), []string{"a"} },
 	} {
 		cfg := good
 		change(&cfg)

@@ -9,7 +9,6 @@ import (
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
-	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/sink/files"
 )
@@ -20,23 +19,6 @@ const query = "0c0ffee0-1111-4222-8333-444455556666"
 type clock struct{ t time.Time }
 
 func (c *clock) now() time.Time { return c.t }
-
-func schemaOf(tb testing.TB, columns ...string) *rows.Schema {
-	tb.Helper()
-	var list []rows.Column
-	for i := 0; i < len(columns); i += 2 {
-		typ, err := rows.ParseType(columns[i+1])
-		if err != nil {
-			tb.Fatal(err)
-		}
-		list = append(list, rows.Column{Name: columns[i], Type: typ})
-	}
-	s, err := rows.NewSchema(list)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
-}
 
 func newTarget(tb testing.TB, cfg files.Config) *files.Target {
 	tb.Helper()

@@ -17,6 +17,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/sink/files"
 )
@@ -31,7 +32,7 @@ func deep(t *testing.T, dir string) (*files.Target, func(lengths ...int) string)
 		columns = append(columns, partition[k], "string")
 	}
 	target := newTarget(t, files.Config{
-		Dir: dir, Format: files.Parquet, Codec: parquetfile.Snappy, Schema: schemaOf(t, columns...), PartitionBy: partition, MaxPartRows: 1,
+		Dir: dir, Format: files.Parquet, Codec: parquetfile.Snappy, Schema: rowstest.SchemaOf(t, columns...), PartitionBy: partition, MaxPartRows: 1,
 	})
 	return target, func(lengths ...int) string {
 		row := map[string]any{"i": 1}
@@ -88,14 +89,14 @@ func TestLongNamesOfPartitionColumns(t *testing.T) {
 		strings.Repeat("x", 206): true, strings.Repeat("x", 207): false, strings.Repeat("/", 68): true, strings.Repeat("/", 69): false,
 	} {
 		for _, kind := range []string{"string", "int64", "decimal(38,38)", "timestamp"} {
-			cfg.Schema, cfg.PartitionBy = schemaOf(t, "a", "string", name, kind), []string{name}
+			cfg.Schema, cfg.PartitionBy = rowstest.SchemaOf(t, "a", "string", name, kind), []string{name}
 			_, err := files.New(cfg)
 			if (err == nil) != ok {
 				t.Errorf("%s column of %d bytes: %v", kind, len(name), err)
 			}
 		}
 	}
-	cfg.Schema, cfg.PartitionBy = schemaOf(t, "a", "string"), nil
+	cfg.Schema, cfg.PartitionBy = rowstest.SchemaOf(t, "a", "string"), nil
 	cfg.Dir = strings.Repeat("/"+strings.Repeat("d", 99), 41)
 	_, err := files.New(cfg)
 	wantFault(t, err, files.CodeConfig)
@@ -109,7 +110,7 @@ func TestLongestTexts(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		column := strings.Repeat("x", 206)
-		target := newTarget(t, files.Config{Dir: dir, Format: files.JSONL, Schema: schemaOf(t, "a", "int32", column, kind), PartitionBy: []string{column}})
+		target := newTarget(t, files.Config{Dir: dir, Format: files.JSONL, Schema: rowstest.SchemaOf(t, "a", "int32", column, kind), PartitionBy: []string{column}})
 		open(t, target, 0)
 		publish(t, target, 0, fmt.Sprintf(`{"a":1,%q:%s}`, column, value))
 		if n := len(sparkEntries(t, durable.OS(), dir)); n != 1 {
@@ -151,7 +152,7 @@ func TestLostManifest(t *testing.T) {
 	for _, partition := range [][]string{nil, {"p", "q"}} {
 		for _, lost := range []string{"_spark_metadata", "_spark_metadata/_wasmill.json"} {
 			dir := t.TempDir()
-			cfg := files.Config{Dir: dir, Format: files.JSONL, PartitionBy: partition, Schema: schemaOf(t, "p", "string", "q", "string", "i", "int32")}
+			cfg := files.Config{Dir: dir, Format: files.JSONL, PartitionBy: partition, Schema: rowstest.SchemaOf(t, "p", "string", "q", "string", "i", "int32")}
 			target := newTarget(t, cfg)
 			open(t, target, 0)
 			publish(t, target, 0, `{"p":"a","q":"b","i":1}`)

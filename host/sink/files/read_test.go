@@ -31,14 +31,14 @@ type manifestEntry struct {
 
 // sparkEntries reads the manifest by Spark's rules, written down here once more: the interval is 10, or what the
 // compactions there tell; from the last compaction on every id must be there.
-func sparkEntries(t *testing.T, files durable.Files, dir string) []manifestEntry {
-	t.Helper()
+func sparkEntries(tb testing.TB, files durable.Files, dir string) []manifestEntry {
+	tb.Helper()
 	infos, err := files.List(dir + "/_spark_metadata")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	latest := -1
 	var compactions []int
@@ -49,7 +49,7 @@ func sparkEntries(t *testing.T, files durable.Files, dir string) []manifestEntry
 		number, compact := strings.CutSuffix(i.Name, ".compact")
 		id, err := strconv.Atoi(number)
 		if err != nil {
-			t.Fatalf("%s is in the manifest's directory", i.Name)
+			tb.Fatalf("%s is in the manifest's directory", i.Name)
 		}
 		if compact {
 			compactions = append(compactions, id)
@@ -65,16 +65,16 @@ func sparkEntries(t *testing.T, files durable.Files, dir string) []manifestEntry
 		}
 		data, err := durable.ReadFile(files, dir+"/_spark_metadata/"+name, 1<<30)
 		if err != nil {
-			t.Fatalf("the newest is %d, the interval %d: %v", latest, interval, err)
+			tb.Fatalf("the newest is %d, the interval %d: %v", latest, interval, err)
 		}
 		lines := strings.Split(string(data), "\n")
 		if lines[0] != "v1" {
-			t.Fatalf("%s begins with %q", name, lines[0])
+			tb.Fatalf("%s begins with %q", name, lines[0])
 		}
 		for _, line := range lines[1:] {
 			var e manifestEntry
 			if err := json.Unmarshal([]byte(line), &e); err != nil {
-				t.Fatalf("%s: %q: %v", name, line, err)
+				tb.Fatalf("%s: %q: %v", name, line, err)
 			}
 			entries = append(entries, e)
 		}
@@ -106,22 +106,22 @@ func intervalOf(compactions []int) int {
 }
 
 // visible returns the lines of all files that the manifest lists, and checks the list.
-func visible(t *testing.T, files durable.Files, dir string) []string {
-	t.Helper()
+func visible(tb testing.TB, files durable.Files, dir string) []string {
+	tb.Helper()
 	seen := map[string]bool{}
 	var all []string
-	for _, e := range sparkEntries(t, files, dir) {
+	for _, e := range sparkEntries(tb, files, dir) {
 		u, err := url.Parse(e.Path)
 		if err != nil || u.Scheme != "file" || seen[u.Path] {
-			t.Fatalf("entry %+v: %v, listed before: %v", e, err, seen[u.Path])
+			tb.Fatalf("entry %+v: %v, listed before: %v", e, err, seen[u.Path])
 		}
 		seen[u.Path] = true
 		data, err := durable.ReadFile(files, u.Path, 1<<30)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if int64(len(data)) != e.Size || e.IsDir || e.BlockSize <= 0 || e.Action != "add" {
-			t.Fatalf("entry %+v for a file of %d bytes", e, len(data))
+			tb.Fatalf("entry %+v for a file of %d bytes", e, len(data))
 		}
 		sc := bufio.NewScanner(strings.NewReader(string(data)))
 		for sc.Scan() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink/files"
 )
 
@@ -55,7 +56,7 @@ func runChecker(t *testing.T, checker, dir string, want []byte) {
 
 // writeLarge writes columns of every encoding and way of compressing, over several pages each.
 func writeLarge(t *testing.T, dir string) []byte {
-	schema := schemaOf(t, "id", "int64", "hex", "string", "cents", "int64", "page", "string", "kind", "string", "amount", "double",
+	schema := rowstest.SchemaOf(t, "id", "int64", "hex", "string", "cents", "int64", "page", "string", "kind", "string", "amount", "double",
 		"qty", "int32", "flag", "boolean")
 	tgt := newTarget(t, files.Config{Dir: dir, Format: files.Parquet, Schema: schema})
 	open(t, tgt, 0)
@@ -76,7 +77,7 @@ func writeLarge(t *testing.T, dir string) []byte {
 }
 
 func writeReal(t *testing.T, dir string, partition []string, first checkpoint.BatchID) []byte {
-	schema := schemaOf(t, "place", "string", "day", "date", "id", "int64", "n", "int32", "ok", "boolean", "price", "decimal(9,2)",
+	schema := rowstest.SchemaOf(t, "place", "string", "day", "date", "id", "int64", "n", "int32", "ok", "boolean", "price", "decimal(9,2)",
 		"big", "decimal(18,4)", "wide", "decimal(38,10)", "d", "double", "f", "float", "at", "timestamp", "raw", "binary", "note", "string")
 	tgt := newTarget(t, files.Config{Dir: dir, Format: files.Parquet, Schema: schema, PartitionBy: partition, MaxPartRows: 10})
 	open(t, tgt, first)

@@ -10,6 +10,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink/files"
 )
 
@@ -45,7 +46,7 @@ func TestRetentionOfEveryBatch(t *testing.T) {
 	disk := fsys.Process()
 	cfg := files.Config{
 		Dir: "/out", Format: files.JSONL, Files: disk, Clock: c.now, Retention: retention, Grace: grace,
-		Schema: schemaOf(t, "p", "string", "i", "int32"), PartitionBy: []string{"p"},
+		Schema: rowstest.SchemaOf(t, "p", "string", "i", "int32"), PartitionBy: []string{"p"},
 	}
 	target := newTarget(t, cfg)
 	open(t, target, 0)

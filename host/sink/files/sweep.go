@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"regexp"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
+	"github.com/wasmill/wasmill/host/rows/partition"
 )
 
 const (
@@ -171,7 +171,7 @@ func (t *Target) sweep(ctx context.Context, sealed checkpoint.BatchID, old time.
 	if err := s.tempManifests(); err != nil || len(s.named) >= maxSweep {
 		return err
 	}
-	if err := s.walk(ctx, "", len(t.partition)); err != nil {
+	if err := partition.Walk(ctx, t.files, t.dir, len(t.partition), s.remove); err != nil {
 		return err
 	}
 	for _, name := range due {
@@ -233,31 +233,12 @@ func (s *sweep) nameDropped(list string) error {
 	return errors.Join(err, sc.Err(), f.Close())
 }
 
-// walk visits a directory and, depth levels down, the partitions in it.
-func (s *sweep) walk(ctx context.Context, dir string, depth int) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	infos, err := s.t.files.List(path.Join(s.t.dir, dir))
-	if errors.Is(err, fs.ErrNotExist) {
+// remove removes what is an orphan.
+func (s *sweep) remove(rel string, i durable.Info) error {
+	if !s.orphan(rel, i) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	for _, i := range infos {
-		rel := path.Join(dir, i.Name)
-		switch {
-		case i.Dir && depth > 0 && strings.Contains(i.Name, "="):
-			err = s.walk(ctx, rel, depth-1)
-		case i.Regular && s.orphan(rel, i):
-			err = s.t.removeIfThere(path.Join(s.t.dir, rel))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.t.removeIfThere(path.Join(s.t.dir, rel))
 }
 
 func (s *sweep) orphan(rel string, i durable.Info) bool {

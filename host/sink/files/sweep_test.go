@@ -12,6 +12,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
 	"github.com/wasmill/wasmill/host/rows/parquetfile"
+	"github.com/wasmill/wasmill/host/rows/rowstest"
 	"github.com/wasmill/wasmill/host/sink/files"
 )
 
@@ -23,7 +24,7 @@ func TestSweep(t *testing.T) {
 	disk := fsys.Process()
 	target := newTarget(t, files.Config{
 		Dir: "/out", Format: files.CSV, Codec: parquetfile.Gzip, Files: disk, Clock: c.now, Grace: time.Hour,
-		Schema: schemaOf(t, "p", "string", "i", "int32"), PartitionBy: []string{"p"},
+		Schema: rowstest.SchemaOf(t, "p", "string", "i", "int32"), PartitionBy: []string{"p"},
 	})
 	open(t, target, 0)
 	publish(t, target, 0, `{"p":"a","i":1}`)
