@@ -108,7 +108,7 @@ func (v *Vector) utc(b []byte, i int) (micros int64, end int) {
 	return micros, end + 2
 }
 
-// clock reads "YYYY-MM-DDThh:mm:ss[.f] with at most six digits, from the quote on. It returns 0 for all else.
+// clock reads a quote and YYYY-MM-DDThh:mm:ss[.f] with at most six digits. It returns 0 for all else.
 func (v *Vector) clock(b []byte, i int) (micros int64, end int) {
 	if len(b)-i < 22 {
 		return 0, 0
