@@ -30,7 +30,7 @@ func TestScripts(t *testing.T) {
 		Condition: scriptCondition,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "start": start, "stop": stop, "shorten": shorten, "snapshot": snapshot, "mount": mount, "damage": damage,
-			"kafka": kafka,
+			"kafka": kafka, "sql": queryFile,
 		},
 	})
 }

@@ -45,6 +45,15 @@ func CheckTarget(ctx context.Context, r Records, t sink.Target, p sink.Published
 	return differs
 }
 
+// CheckNoted holds what a target has published against the note of it: one that is noted to have had the last decided batch
+// and does not know of it is refused at the start.
+func CheckNoted(t sink.Target, p sink.Published, decision *checkpoint.Decision, mark checkpoint.PublishedMark) error {
+	if decision == nil || mayRepeat(t.Traits()) || Raised(t, decision) || p.Batch >= decision.Batch || !hadIt(t, decision, mark) {
+		return nil
+	}
+	return behind(t, p, outcomeOf(decision, t.ID()))
+}
+
 // stands says how a target differs from where a decision has it, or nil. Where a person chose to skip a batch, the target
 // may stand before it, and at it too: it may have had it all along.
 func stands(ctx context.Context, r Records, t sink.Target, p sink.Published, d *checkpoint.Decision) (differs, err error) {

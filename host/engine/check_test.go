@@ -15,10 +15,13 @@ import (
 type judged struct {
 	sink.Target
 	guarantee sink.Guarantee
+	volatile  bool
 }
 
-func (judged) ID() string            { return "out" }
-func (j judged) Traits() sink.Traits { return sink.Traits{Guarantee: j.guarantee} }
+func (judged) ID() string { return "out" }
+func (j judged) Traits() sink.Traits {
+	return sink.Traits{Guarantee: j.guarantee, Volatile: j.volatile}
+}
 
 func decided(batch, last checkpoint.BatchID, digest string) *checkpoint.Decision {
 	return &checkpoint.Decision{Batch: batch, Targets: map[string]checkpoint.TargetOutcome{"out": {Last: last, Digest: digest}}}
@@ -88,6 +91,32 @@ func TestCheckTarget(t *testing.T) {
 				t.Errorf("code %s, place %s, way out %s", f.ErrCode, f.Place, f.WayOut)
 			}
 		})
+	}
+}
+
+// TestCheckNoted: what is noted to be published is not published again by a target that could not tell.
+func TestCheckNoted(t *testing.T) {
+	last, mark := decided(4, 4, "d"), checkpoint.PublishedMark{Batch: 4, Digest: "d"}
+	last.Digest = "d"
+	for name, c := range map[string]struct {
+		traits    sink.Traits
+		published checkpoint.BatchID
+		mark      checkpoint.PublishedMark
+		decision  *checkpoint.Decision
+		refused   bool
+	}{
+		"does not know of it":   {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, mark, last, true},
+		"knows of it":           {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 4, mark, last, false},
+		"was not there":         {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, checkpoint.PublishedMark{Batch: 3, Digest: "c"}, last, false},
+		"another one was there": {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, checkpoint.PublishedMark{Batch: 4, Digest: "x"}, last, false},
+		"nothing is decided":    {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, mark, nil, false},
+		"can tell":              {sink.Traits{Guarantee: sink.ExactlyOnce}, 3, mark, last, false},
+		"may repeat":            {sink.Traits{Guarantee: sink.AtLeastOnce, Volatile: true}, 3, mark, last, false},
+	} {
+		err := CheckNoted(judged{guarantee: c.traits.Guarantee, volatile: c.traits.Volatile}, sink.Published{Batch: c.published}, c.decision, c.mark)
+		if f, _ := errors.AsType[*fault.Error](err); (f != nil && f.ErrCode == CodeTargetBehind) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -135,7 +135,11 @@ func (e *Engine) pending(ctx context.Context, b *batch, pubs map[string]sink.Pub
 // can be lost one without the other, publishing again may be the second time.
 func (e *Engine) forgot(t sink.Target, d *checkpoint.Decision) bool {
 	mark, noted := e.marks[t.ID()]
-	return noted && t.Traits().Volatile && mark.Batch == d.Batch && mark.Digest == d.Digest
+	return noted && hadIt(t, d, mark)
+}
+
+func hadIt(t sink.Target, d *checkpoint.Decision, mark checkpoint.PublishedMark) bool {
+	return t.Traits().Volatile && mark.Batch == d.Batch && mark.Digest == d.Digest
 }
 
 // checkMoved stops for a sink that the decided batch has records of for a target, and that is on another target by now, or

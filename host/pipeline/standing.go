@@ -114,6 +114,9 @@ func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, e
 		if err == nil {
 			err = engine.CheckTarget(ctx, t.reader, target, published, t.decision, before)
 		}
+		if mark, noted := t.marks[target.ID()]; err == nil && noted {
+			err = engine.CheckNoted(target, published, t.decision, mark)
+		}
 		f, ok := errors.AsType[*fault.Error](err)
 		switch {
 		case ok:
