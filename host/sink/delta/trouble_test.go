@@ -117,11 +117,21 @@ func TestExpiredTxn(t *testing.T) {
 	if err != nil || p.Batch != checkpoint.NoBatch {
 		t.Fatalf("published is %+v, %v, want nothing: the checkpoint of the job knows better and stops", p, err)
 	}
+	said := fresh.Forgot(1)
+	wantFault(t, said, target.CodeExpired)
+	if !strings.Contains(said.Error(), "delta.setTransactionRetentionDuration") || !strings.Contains(said.Error(), "batch 1") {
+		t.Errorf("it says %v", said)
+	}
 	staged, err := stageRecords(tt, 2, "0a0b0c0d", valuesOf([]string{`{"id":3}`}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantFault(t, publishStaged(tt, 2, staged), target.CodeExpired)
+
+	plain := newTarget(t, target.Config{Dir: "/p", Schema: schema, Files: files, Clock: c.now})
+	if _, err := plain.Open(context.Background(), owner(2)); err != nil || plain.Forgot(1) != nil {
+		t.Errorf("a table that forgets nothing: %v, %v", err, plain.Forgot(1))
+	}
 }
 
 // TestForgottenFirstBatch: a table that has forgotten the txn of the first batch gets the batch no second time from a process
