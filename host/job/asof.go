@@ -120,7 +120,7 @@ func (j *Job) sinksAsOf(r *revision) ([]Sink, error) {
 		for _, ref := range old.From {
 			s.From = append(s.From, inputOf(ref))
 		}
-		if s.found || s.needsColumns() {
+		if s.found || s.mayTakeColumns() {
 			columns, err := columnsAsOf(old.Schema)
 			if err != nil {
 				return nil, fmt.Errorf("sink %s: %w", s.Name, err)
@@ -141,7 +141,7 @@ func (j *Job) sinksAsOf(r *revision) ([]Sink, error) {
 }
 
 func columnsAsOf(was []revisionColumn) ([]Column, error) {
-	columns := make([]Column, 0, len(was))
+	var columns []Column
 	for _, c := range was {
 		t, err := rows.ParseType(c.Type)
 		if err != nil {
@@ -172,7 +172,7 @@ func (s Sink) withColumns(columns []Column) Sink {
 // WithColumns returns the job with the columns that its sinks had under an earlier revision, where its file has no schema
 // for them. Sinks whose columns are not known even so are left out. A revision of nil knows none.
 func (j *Job) WithColumns(canonical []byte) (*Job, error) {
-	if !slices.ContainsFunc(j.Sinks, func(s Sink) bool { return s.needsColumns() }) {
+	if !slices.ContainsFunc(j.Sinks, func(s Sink) bool { return s.mayTakeColumns() }) {
 		return j, nil
 	}
 	var r revision
@@ -184,11 +184,14 @@ func (j *Job) WithColumns(canonical []byte) (*Job, error) {
 	out := *j
 	out.Sinks = nil
 	for _, s := range j.Sinks {
-		if s.needsColumns() {
-			at := slices.IndexFunc(r.Sinks, func(was revisionSink) bool { return was.Name == s.Name && was.Schema != nil })
-			if at < 0 {
-				continue
-			}
+		at := -1
+		if s.mayTakeColumns() {
+			at = slices.IndexFunc(r.Sinks, func(was revisionSink) bool { return was.Name == s.Name && was.Schema != nil })
+		}
+		if at < 0 && s.needsColumns() {
+			continue
+		}
+		if at >= 0 {
 			columns, err := columnsAsOf(r.Sinks[at].Schema)
 			if err != nil {
 				return nil, fmt.Errorf("sink %s: %w", s.Name, err)

@@ -208,7 +208,7 @@ func describeFilesSink() Field {
 			{Name: "format", Type: TypeEnum, Values: []string{"parquet", "jsonl", "csv"}, Required: true, Doc: "The format of the files."},
 			{
 				Name: "schema", Type: TypeColumns, Example: `{carrier: string, at: timestamp, delay: "decimal(9,2)"}`,
-				Doc: "The columns in order, name: type. parquet and csv need it, unless they take binary rows, whose columns they then have. Types: string, boolean, int8, int16, int32, int64, float, double, " +
+				Doc: "The columns in order, name: type. parquet and csv need it, unless they take binary rows, whose columns a sink without a schema has; jsonl takes all else as it is. Types: string, boolean, int8, int16, int32, int64, float, double, " +
 					"decimal(p,s), timestamp, timestamp(s|ms|us), timestamp_ntz, date, binary, list<type>, map<key, value>, struct<name: type, ..>, each possibly followed by not null.",
 			},
 			{

@@ -8,12 +8,12 @@ import (
 	"github.com/wasmill/wasmill/host/rows"
 )
 
-// TakeColumns gives each sink of a table, of parquet or of csv that has no schema in the job file the columns of the first
-// binary rows that it takes. It goes before CheckModules.
+// TakeColumns gives each sink of a table or of files that has no schema in the job file the columns of the first binary rows
+// that it takes. It goes before CheckModules.
 func (j *Job) TakeColumns(modules map[string]ModuleFacts) {
 	for i := range j.Sinks {
 		s := &j.Sinks[i]
-		if !s.needsColumns() {
+		if !s.mayTakeColumns() {
 			continue
 		}
 		for _, in := range s.From {

@@ -25,7 +25,7 @@ spec:
 		"other order":  {columns, `{at: timestamp, id: int64, tags: "list<string>"}`, "", "", `"id" int64 not null as column 1, and the sink has "at" timestamp there`},
 		"one more":     {columns, `{id: int64, at: timestamp, tags: "list<string>", z: date}`, "", "", `t does not give the column "z"`},
 		"one less":     {columns, `{id: int64, at: timestamp}`, "", "", `t gives the column "tags", which the sink does not have`},
-		"no columns":   {columns, `{id: int64}`, "format: parquet, schema: {id: int64}", "format: jsonl", "the sink has no columns"},
+		"no columns":   {columns, `{id: int64}`, "files: {path: out, format: parquet, schema: {id: int64}}", "stdout: {}", "the sink has no columns"},
 		"a transform":  {columns, `{id: int64, at: timestamp, tags: "list<string>"}`, "from: [t.plain]", "from: [t]", "spec.transforms[1].from[0]: t gives binary rows, which sinks with columns take, and no transform"},
 		"not short":    {"id:int64", `{id: int64}`, "", "", "the output rows of the module ./m.wasm: the columns must be written in their shortest form, as id: int64"},
 	} {
@@ -63,10 +63,14 @@ spec:
 	for name, c := range map[string]struct{ from, sink, want string }{
 		"parquet":               {"t", "files: {path: out, format: parquet, partitionBy: [day]}", ""},
 		"csv":                   {"t", "files: {path: out, format: csv}", ""},
+		"jsonl":                 {"t", "files: {path: out, format: jsonl}", ""},
+		"jsonl, after another":  {"t.plain, t", "files: {path: out, format: jsonl}", ""},
 		"delta":                 {"t", "mode: upsert, delta: {path: out, partitionBy: [day], key: [id], schemaEvolution: add-columns}", ""},
 		"sqlite":                {"t", "sqlite: {connection: db, table: t, createTable: true}", ""},
 		"a statement":           {"t", `sqlite: {connection: db, statement: "insert into t values (:id)"}`, ""},
 		"after another input":   {"t.plain, t", "files: {path: out, format: parquet}", ""},
+		"jsonl, no rows":        {"t.plain", "files: {path: out, format: jsonl}", ""},
+		"sqlite upsert":         {"t", "mode: upsert, sqlite: {connection: db, table: t, key: [id], createTable: true}", ""},
 		"no such partition":     {"t", "files: {path: out, format: parquet, partitionBy: [dai]}", `spec.sinks[0].files.partitionBy[0]: no column "dai" in the schema; did you mean "day"?`},
 		"partition by a list":   {"t", "delta: {path: out, partitionBy: [day, tags]}", `spec.sinks[0].delta.partitionBy[1]: column "tags" is a list, which makes no folder name`},
 		"no such key":           {"t", "mode: upsert, sqlite: {connection: db, table: t, key: [no]}", `spec.sinks[0].sqlite.key[0]: no column "no" in the schema`},

@@ -67,9 +67,14 @@ func (s *Sink) Columns() []Column {
 	return nil
 }
 
+// mayTakeColumns reports whether the sink has no columns and takes those of binary rows.
+func (s *Sink) mayTakeColumns() bool {
+	return s.Columns() == nil && (s.table() != nil || s.Files != nil)
+}
+
 // needsColumns reports whether the sink writes columns and does not know yet which.
 func (s *Sink) needsColumns() bool {
-	return s.Columns() == nil && (s.table() != nil || s.Files != nil && s.Files.Format != "jsonl")
+	return s.mayTakeColumns() && (s.Files == nil || s.Files.Format != "jsonl")
 }
 
 // SetColumns gives a sink that has no schema in the job file the columns of its rows or of its table.

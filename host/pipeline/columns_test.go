@@ -35,6 +35,8 @@ func TestSinksWithoutSchema(t *testing.T) {
 		"csv":               {"", "from: [rows], files: {path: ./out, format: csv}", ofRows},
 		"delta":             {"", "from: [rows], delta: {path: ./out}", ofRows},
 		"sqlite":            {"", "from: [rows], sqlite: {connection: db, table: out, createTable: true}", ofRows},
+		"sqlite upsert":     {"", "from: [rows], mode: upsert, sqlite: {connection: db, table: out, key: [t], createTable: true}", ofRows},
+		"jsonl":             {"", "from: [rows], files: {path: ./out, format: jsonl}", ofRows},
 		"its own delta":     {"s: int64", "from: [lines], delta: {path: ./out}", `[{"name":"s","type":"int64"}]`},
 		"rows before table": {"a: string, t: timestamp, more: int64", "from: [rows], delta: {path: ./out}", ofRows},
 	} {
