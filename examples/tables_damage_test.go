@@ -125,12 +125,12 @@ func (p *patient) rows(t *testing.T) []string {
 	case toDelta:
 		return tableRows(t, p.path("s0"))
 	case toSQLite:
-		if p.sqliteTexts(t, "SELECT name FROM sqlite_schema WHERE name = 's0'") == nil {
+		if len(p.sqliteTexts(t, "SELECT name FROM sqlite_schema WHERE name = 's0'")) == 0 {
 			return nil
 		}
 		return p.sqliteTexts(t, selectRows+p.table(0))
 	}
-	if p.pg.texts(t, "SELECT relname::text FROM pg_class WHERE relname = '"+p.table(0)+"'") == nil {
+	if len(p.pg.texts(t, "SELECT relname::text FROM pg_class WHERE relname = '"+p.table(0)+"'")) == 0 {
 		return nil
 	}
 	return p.pg.texts(t, selectRows+p.table(0))

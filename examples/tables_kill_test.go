@@ -105,7 +105,7 @@ var protocol = map[string][]string{
 
 // databasePoints are those of a database that a job makes its table in.
 func databasePoints(kind, mode string) (points []string) {
-	for _, step := range []string{"create-table", "epoch-create", "epoch-insert", "epoch-claim", "begin", "epoch-advance", "commit"} {
+	for _, step := range []string{"create-table", "epoch-create", "epoch-insert", "epoch-claim", "begin", "epoch-advance", "epoch-note", "commit"} {
 		points = append(points, step+":before "+kind, step+":after "+kind)
 	}
 	for _, moment := range []string{"before", "half", "after"} {

@@ -10,7 +10,7 @@ import (
 
 // Tap calls fn around every step by which the connections of a database change something, so that a build for tests can end
 // the process at a point it names: the step and the moment, then the kind of the database, as "commit:before sqlite". The steps
-// are create-table, epoch-create, epoch-insert, epoch-claim, epoch-lock, begin, epoch-advance, rows and commit. Those of rows
+// are create-table, epoch-create, epoch-insert, epoch-claim, epoch-lock, begin, epoch-advance, epoch-note, rows and commit. Those of rows
 // also name how the sink writes, as "rows:before sqlite upsert", and are cut in two with "rows:half" between.
 func Tap(db Database, fn func(point string)) Database { return &tapped{db, fn} }
 
@@ -49,6 +49,7 @@ type tappedConn struct {
 // epochSteps are the statements about the epoch row that change something.
 var epochSteps = map[string]string{
 	EpochTable: "epoch-create", insertEpoch: "epoch-insert", claimEpoch: "epoch-claim", lockEpoch: "epoch-lock", advanceEpoch: "epoch-advance",
+	noteFilled: "epoch-note",
 }
 
 func (c *tappedConn) Query(ctx context.Context, query string, args ...string) (out [][]string, err error) {

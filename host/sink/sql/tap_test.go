@@ -57,7 +57,7 @@ func TestTap(t *testing.T) {
 		}
 		want := kind(both("begin", "epoch-advance"))
 		want = append(want, "rows:before "+w.kind+" upsert", "rows:half "+w.kind+" upsert", "rows:after "+w.kind+" upsert")
-		if d := cmp.Diff(append(want, kind(both("commit"))...), (*points)[opened:]); d != "" {
+		if d := cmp.Diff(append(want, kind(both("epoch-note", "commit"))...), (*points)[opened:]); d != "" {
 			t.Error(d)
 		}
 		if got := w.texts(t, "SELECT id FROM out ORDER BY id"); !slices.Equal(got, []string{"1", "3"}) {
