@@ -60,6 +60,14 @@ static double large(wm_slice s) {
     return wm_same(s, WM_S("Infinity")) ? 1.0 / 0.0 : f;
 }
 
+static const wm_slice types[] = {{"int8", 4}, {"int16", 5}, {"int32", 5}, {"int64", 5}, {"int128", 6}, {"count", 5}, {"float", 5}};
+
+static bool is_type(wm_slice op) {
+    for (uint32_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (wm_same(op, types[i])) return true;
+    return false;
+}
+
 static void number_as(wm_slice type, wm_slice text) {
     int64_t n = number(text);
     if (wm_same(type, WM_S("int8"))) wm_row_int8(n);
@@ -87,7 +95,7 @@ static int on_record(const wm_record *r) {
     wm_begin(r, 0);
     if (wm_same(op, WM_S("every type"))) every();
     else if (wm_same(op, WM_S("nested"))) nested();
-    else if (op.n > 3 && !wm_same(op, WM_S("text"))) cells(op, wm_text(wm_field(r, 0)));
+    else if (is_type(op)) cells(op, wm_text(wm_field(r, 0)));
     else {
         wm_row(wm_columns(WM_S("a: string, t: timestamp")));
         wm_row_text(wm_field(r, 0));
