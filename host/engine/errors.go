@@ -62,7 +62,7 @@ func tooMuch(batch checkpoint.BatchID, read, most int64) error {
 func letterRefused(sinkName string, batch checkpoint.BatchID, lt *letter, misfit error) error {
 	return fault.New(CodeLetterRefused, "sink "+sinkName,
 		fmt.Errorf("batch %d: it does not take a dead letter: %w; the letter says %s: %s", batch, misfit, lt.word, lt.reason),
-		"give the dead letters a sink that takes any JSON object, as files in jsonl do, or a topic with the default `maxMessage`")
+		"give the dead letters a sink that takes any JSON object, as files in jsonl do, or a topic with the default `maxMessage`; or a table with the columns that stand in the reference of the job file under dead letters")
 }
 
 // stopped is the answer to a record that cannot be processed under policy stop.
