@@ -85,6 +85,20 @@ fn cells() {
     }
 }
 
+/// The row of the README.
+#[test]
+fn readme() {
+    let fill = |_: &Record<'_>, row: &mut Row<'_>| {
+        let cents = Some(1234i64).map(i32::try_from);
+        row.push("c").push(cents);
+        row.count(2).push("new").null();
+        row.count(1).key("de").push(100i64);
+        row.structure().push(52.5).push(None::<&str>);
+    };
+    let want = "01010000006301d2040000010200000001030000006e657700010100000002000000646501640000000000000001010000000000404a4000";
+    assert_eq!(&rows("nulls", fill, &["{}"])[0][10..], want);
+}
+
 #[test]
 fn strings_of_the_input() {
     let long = "0123456789".repeat(100_000);
