@@ -139,11 +139,18 @@ func (p *patient) rows(t *testing.T) []string {
 // holds demands that the target has what comes of some records, and nothing else.
 func (p *patient) holds(t *testing.T, all []change) {
 	t.Helper()
+	sameRows(t, p.kind(), p.rows(t), p.oracle(t, all))
+}
+
+// oracle is what readers see of some records, sorted.
+func (p *patient) oracle(t *testing.T, all []change) []string {
+	t.Helper()
 	rows, values := oracleRows(t, p.kind(), all)
 	if p.base() == toFiles {
 		rows = values
 	}
-	sameRows(t, p.kind(), p.rows(t), rows)
+	slices.Sort(rows)
+	return rows
 }
 
 // tableRows are the rows of a Delta table, whoever wrote its entries.
@@ -284,6 +291,7 @@ var mishaps = []mishap{
 	{"an older checkpoint is restored", nil, restored},
 	{"a copy of the checkpoint is run", nil, twoCopies},
 	{"what was published is removed", nil, removed},
+	{"what was published is removed while the job runs", nil, removedAtWork},
 	{"another job's table is in its place", nil, exchanged},
 	{"only the table is dropped", []string{toSQLite, toPostgres}, dropped},
 	{"another job publishes to the same table", []string{toDelta, toSQLite, toPostgres}, shared},
@@ -384,6 +392,35 @@ func removed(t *testing.T, p *patient) {
 	f := p.fork(t)
 	f.run(t)
 	f.holds(t, someChanges()[halfRecords:])
+	back()
+	p.run(t)
+	p.check(t)
+}
+
+// atWork are the codes of a job whose target is taken away while it runs.
+var atWork = map[string]string{toFiles: "sink.disk", toDelta: "sink.recreated", toSQLite: "sql.read_only", toPostgres: "sql.epoch"}
+
+func removedAtWork(t *testing.T, p *patient) {
+	live := filepath.Join(p.dir, "live.yaml")
+	p.put(t, live, strings.Replace(p.text(t), "availableNow: true", "interval: 0s", 1))
+	r := launch(t, nil, live)
+	half := p.oracle(t, someChanges()[:halfRecords])
+	there := func() bool {
+		return decided(p.checkpoint()) == 2*halfFiles-1 && slices.Equal(slices.Sorted(slices.Values(p.rows(t))), half)
+	}
+	if !until(r, bound, there) {
+		t.Fatalf("%s: the first half does not come:\n%s", p.kind(), r.tail())
+	}
+	back := p.takeAway(t)
+	p.more(t)
+	if !r.ended(bound) {
+		t.Fatalf("%s: the job goes on to batch %d without what it has published:\n%s", p.kind(), decided(p.checkpoint()), r.tail())
+	}
+	if want := atWork[p.base()]; r.exit() != 1 || r.code() != want {
+		t.Fatalf("%s: the job ended with %d by %s, want %s:\n%s", p.kind(), r.exit(), r.code(), want, r.tail())
+	}
+	p.met[r.code()]++
+	p.fails(t, behind, "sink.damaged") // parts of a batch without a manifest
 	back()
 	p.run(t)
 	p.check(t)
