@@ -110,7 +110,9 @@ func testFinder(t *testing.T) func(folder, name string) bool {
 func TestFaultsAreChecked(t *testing.T) {
 	const good = "# 2 faults of others\n\nWords.\n\n| # | report | what happened | here |\n|---|---|---|---|\n" +
 		"| 1 | A 1 | Lost. | `a/b:TestOne`, `a:FuzzTwo`. |\n| 2 | B 2 | Twice. | Cannot happen: `.ci/x/y.sh` sees to it. |\n"
-	hasTest := func(folder, name string) bool { return folder+":"+name == "a/b:TestOne" || folder+":"+name == "a:FuzzTwo" }
+	hasTest := func(folder, name string) bool {
+		return folder+":"+name == "a/b:TestOne" || folder+":"+name == "a:FuzzTwo"
+	}
 	hasScript := func(name string) bool { return name == ".ci/x/y.sh" }
 	if wrong := checkFaults(good, hasTest, hasScript); len(wrong) > 0 {
 		t.Errorf("a good list: %v", wrong)
