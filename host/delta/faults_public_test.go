@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -252,6 +253,74 @@ func TestTenThousandCommits(t *testing.T) {
 	}
 	if n := len(delta.CheckpointActions(s)); n != commits+3 {
 		t.Errorf("a checkpoint of %d actions for %d files, a txn, the protocol and the metaData", n, commits)
+	}
+}
+
+// TestOldTombstonesAreForgotten: a log that is followed while files are replaced for long keeps in memory those that were
+// removed lately, and few others; what a checkpoint holds is the same as of one that was read anew.
+func TestOldTombstonesAreForgotten(t *testing.T) {
+	disk := faulty.New()
+	l := delta.OpenLog(disk.Process(), "/table", clock)
+	s := create(t, l, "delta.deletedFileRetentionDuration", "interval 5 hours")
+	const commits, files, hour = 200, 100, 3600 * 1000
+	for v := range int64(commits) {
+		at := epoch.UnixMilli() + v*hour
+		actions := []delta.Action{info(fmt.Sprint(v))}
+		actions[0].CommitInfo.Timestamp = at
+		for i := range files {
+			if v > 0 {
+				actions = append(actions, delta.Action{Remove: &delta.Remove{Path: fmt.Sprintf("f-%d-%d", v-1, i), DeletionTimestamp: &at, DataChange: true}})
+			}
+			actions = append(actions, add(fmt.Sprintf("f-%d-%d", v, i)))
+		}
+		_, err := l.Commit(ctx, s, actions)
+		must(t, err)
+		s = snapshot(t, l)
+		all, young := 0, 0
+		for r := range s.Tombstones() {
+			if all++; *r.DeletionTimestamp > at-5*hour {
+				young++
+			}
+		}
+		if want := int(min(v, 5)) * files; young != want || s.NumFiles() != files {
+			t.Fatalf("version %d: %d young tombstones of %d, %d files", s.Version, young, want, s.NumFiles())
+		}
+		if all > 3*10*files+1000 {
+			t.Fatalf("version %d: %d tombstones are kept", s.Version, all)
+		}
+	}
+	fresh := snapshot(t, delta.OpenLog(disk.Process(), "/table", clock))
+	if diff := cmp.Diff(delta.CheckpointActions(fresh), delta.CheckpointActions(s)); diff != "" {
+		t.Error(diff)
+	}
+	must(t, l.WriteCheckpoint(ctx, s))
+	for v := range s.Version {
+		must(t, disk.Process().Remove("/table/"+entryFile(v)))
+	}
+	fresh = snapshot(t, delta.OpenLog(disk.Process(), "/table", clock))
+	if diff := cmp.Diff(delta.CheckpointActions(s), delta.CheckpointActions(fresh)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestLargeCheckpoint is of more actions than a row group takes.
+func TestLargeCheckpoint(t *testing.T) {
+	const n = 70_000
+	want := []delta.Action{{Protocol: protocol()}, {Metadata: metadata()}}
+	for i := range n {
+		a := add(fmt.Sprintf("f%06d", i))
+		a.Add.Stats, a.Add.ModificationTime = `{"numRecords":1}`, int64(i)
+		want = append(want, a)
+	}
+	content, err := delta.EncodeCheckpoint(want)
+	must(t, err)
+	if groups := footer(t, content).RowGroups; len(groups) != 2 || groups[0].NumRows+groups[1].NumRows != n+2 {
+		t.Errorf("%d row groups", len(groups))
+	}
+	got, err := delta.ParseCheckpoint(content)
+	must(t, err)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%d actions, or others", len(got))
 	}
 }
 

@@ -1,6 +1,7 @@
 package delta_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
 
+	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/checkpoint/durable/faulty"
@@ -296,5 +299,44 @@ func TestTheLogIsNeverCleaned(t *testing.T) {
 		if s, err := log.SnapshotAt(context.Background(), v); err != nil || s.NumFiles() == 0 {
 			t.Errorf("version %d: %v", v, err)
 		}
+	}
+}
+
+// TestRowGroupsEnd: what the library keeps in memory ends with a row group, and that ends within a file.
+func TestRowGroupsEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("more than a million rows")
+	}
+	const most, n = 1 << 20, 1<<20 + 1000
+	disk := faulty.New()
+	tt := opened(t, target.Config{Dir: "/t", Files: disk.Process(), Schema: rowstest.SchemaOf(t, "b", "boolean")})
+	lane, err := tt.NewLane("lake")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := &abi.Record{Value: []byte(`{"b":true}`)}
+	for range n {
+		if err := lane.Append(row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := sink.Output{Batch: 0, Digest: digestOf(0), Attempt: "0a0b0c0d", Sinks: []sink.SinkOutput{{Name: "lake", Lanes: []sink.Lane{lane}}}}
+	if _, err := tt.Stage(context.Background(), out); err != nil {
+		t.Fatal(err)
+	}
+	names := dataFiles(t, disk.Process(), "/t", "")
+	if len(names) != 1 {
+		t.Fatalf("%d files", len(names))
+	}
+	content, err := durable.ReadFile(disk.Process(), path.Join("/t", names[0]), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := f.RowGroups(); len(g) != 2 || g[0].NumRows() != most || g[1].NumRows() != n-most {
+		t.Errorf("%d row groups", len(g))
 	}
 }
