@@ -2,7 +2,9 @@ package parquetfile_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -137,10 +139,11 @@ func TestLargestValues(t *testing.T) {
 	}
 }
 
-// TestARunOfTrue reads pages of version 2 in which true is a run, as pyarrow writes them: the library takes the run's value
-// for eight packed ones, also in what it writes, so that byte is put right here.
+// TestARunOfTrue reads pages of version 2 in which true is a run. Its byte is 1 where pyarrow writes it, of which the library
+// makes one true and seven false, and 255 where the library does. A byte that the page's checksum does not know is an error.
 func TestARunOfTrue(t *testing.T) {
 	node := parquet.Encoded(parquet.Leaf(parquet.BooleanType), &parquet.RLE)
+	s := rowstest.SchemaOf(t, "b", "boolean")
 	for name, c := range map[string]struct {
 		node parquet.Node
 		def  int
@@ -150,22 +153,40 @@ func TestARunOfTrue(t *testing.T) {
 			values = append(values, parquet.Row{parquet.BooleanValue(true).Level(0, c.def, 0)})
 		}
 		file := foreign(t, parquet.Group{"b": c.node}, values...)
-		its, run := []byte{2, 0, 0, 0, 16, 0xff}, []byte{2, 0, 0, 0, 16, 1}
-		if bytes.Count(file, its) != 1 {
-			t.Fatalf("%s: the library writes otherwise: %x", name, file)
-		}
-		file = bytes.Replace(file, its, run, 1)
-		s := rowstest.SchemaOf(t, "b", "boolean")
-		got, err := tryRead(file, s)
-		if err != nil || got.Len() != 8 {
-			t.Fatalf("%s: %d rows, %v", name, got.Len(), err)
-		}
-		for i := range 8 {
-			if v := string(got.Column(0).AppendJSON(nil, i)); v != "true" {
-				t.Errorf("%s: row %d is %s", name, i, v)
+		broken := bytes.Replace(file, []byte{2, 0, 0, 0, 16, 0xff}, []byte{2, 0, 0, 0, 16, 1}, 1)
+		for kind, file := range map[string][]byte{"255": file, "1": withChecksum(t, file, broken)} {
+			got, err := tryRead(file, s)
+			if err != nil || got.Len() != 8 {
+				t.Fatalf("%s, a byte of %s: %d rows, %v", name, kind, got.Len(), err)
+			}
+			for i := range 8 {
+				if v := string(got.Column(0).AppendJSON(nil, i)); v != "true" {
+					t.Errorf("%s, a byte of %s: row %d is %s", name, kind, i, v)
+				}
 			}
 		}
+		if got, err := tryRead(broken, s); err == nil || !strings.Contains(err.Error(), "checksum") {
+			t.Errorf("%s: %d rows of a page with another checksum, %v", name, got.Len(), err)
+		}
 	}
+}
+
+// withChecksum puts the checksum of the page right that differs between two files, and begins up to a few bytes before.
+func withChecksum(t *testing.T, old, changed []byte) []byte {
+	t.Helper()
+	at := 0
+	for at < len(old) && old[at] == changed[at] {
+		at++
+	}
+	varint := func(page []byte) []byte { return binary.AppendVarint(nil, int64(int32(crc32.ChecksumIEEE(page)))) }
+	for from := at - 5; from >= at-12; from-- {
+		was, is := varint(old[from:at+1]), varint(changed[from:at+1])
+		if bytes.Count(old, was) == 1 && len(was) == len(is) {
+			return bytes.Replace(changed, was, is, 1)
+		}
+	}
+	t.Fatal("the page's checksum is not found")
+	return nil
 }
 
 // TestWideDecimalsOfBothSigns: the least of a column is the most negative one, in the footer and in what the log is told.
