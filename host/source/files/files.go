@@ -110,14 +110,18 @@ type Source struct {
 	scratch *sync.Pool // block buffers for files that are read without being kept
 
 	// Owned by the goroutine that calls Latest, Release and Freeze.
-	at       checkpoint.Position // what seen stands for
-	seen     *seen               // nil: not known yet
-	snapshot []found             // what Freeze found
-	frozen   bool
-	pending  []found // files not planned yet, in byte order of path
-	listed   bool    // pending goes with seen
-	cursor   *cursor
-	released int64
+	at        checkpoint.Position // what seen stands for
+	seen      *seen               // nil: not known yet
+	snapshot  []found             // what Freeze found
+	frozen    bool
+	pending   []found         // files not planned yet, in byte order of path
+	resized   []found         // files that were read and have another size now, which SkipLost takes as they are
+	rest      found           // the file that was cut, while it is not settled
+	said      map[string]bool // what Warn was told
+	unmatched bool            // the last listing found nothing, and no file was ever read
+	listed    bool            // pending goes with seen
+	cursor    *cursor
+	released  int64
 }
 
 var (
