@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -75,7 +76,7 @@ func (s *Source) look(ctx context.Context) error {
 		}
 	}
 	watched := map[string]found{}
-	for _, f := range s.pending {
+	for _, f := range slices.Concat(s.pending, s.resized) {
 		if !f.watched.IsZero() {
 			watched[f.path] = f
 		}
@@ -84,15 +85,16 @@ func (s *Source) look(ctx context.Context) error {
 	s.resized = s.resized[:0]
 	for _, f := range all {
 		size, ok := s.seen.sizes[pathKey(f.path)]
+		now := f
+		if w, ok := watched[f.path]; ok {
+			f = w
+		}
 		switch {
 		case !ok:
-			if w, ok := watched[f.path]; ok {
-				f = w
-			}
 			pending = append(pending, f)
-		case size >= 0 && size != f.size:
+		case size >= 0 && size != now.size:
 			if !s.cfg.SkipLost {
-				return s.refuseResized(ctx, f, size)
+				return s.refuseResized(ctx, now, size)
 			}
 			if !s.inside(f.path) {
 				s.resized = append(s.resized, f)
