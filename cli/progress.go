@@ -14,6 +14,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/source"
 )
 
 // Ways to show progress.
@@ -55,6 +56,7 @@ type lineProgress struct {
 	tty     bool
 	lags    *sourceLags // nil: not known
 	state   *stateWatch // nil: no state
+	left    []*source.LeftOutError
 	// verifies is set when a share of the batches is verified, and checked counts those.
 	verifies bool
 	checked  int64
@@ -136,6 +138,21 @@ func (p *lineProgress) close(failed error) {
 	}
 	fmt.Fprintf(p.w, "%s, %s in, %s out, %s", count(p.batches, "batch", "batches"), count(p.in, "record", "records"), thousands(p.out), p.asideText()+p.verifiedText())
 	fmt.Fprintf(p.w, ", in %s\n", elapsed)
+	p.leftOut()
+}
+
+// maxLeftOut bounds the lines that say what was left out. The log names all.
+const maxLeftOut = 10
+
+// leftOut says what sources went on without.
+func (p *lineProgress) leftOut() {
+	for i, l := range p.left {
+		if i == maxLeftOut {
+			fmt.Fprintf(p.w, "LEFT OUT as well: the rest of %s\n", count(int64(len(p.left)-i), "file", "files"))
+			return
+		}
+		fmt.Fprintf(p.w, "LEFT OUT of %s: %s\n", printable(l.Split), l.Amount())
+	}
 }
 
 // verifiedText says how many batches were verified, where any can be.

@@ -421,7 +421,7 @@ func (s *Source) would(ctx context.Context, e *entry, c *cut, most int64) (strin
 	}
 	lines, bytes := s.countRest(ctx, now, c.place)
 	left := &source.LeftOutError{Records: lines, Bytes: bytes, Unit: s.unit()}
-	return s.unlike(c, false) + " so that its rest is then LEFT OUT (" + left.Amount() + "); to have that read, put it into a file with a new name", nil
+	return s.unlike(c, false) + ", so that its rest is then LEFT OUT (" + left.Amount() + "); to have that read, put it into a file with a new name", nil
 }
 
 func (s *Source) unit() string {

@@ -94,8 +94,8 @@ func TestMended(t *testing.T) {
 		"the rest is longer":    {now: append(slices.Clone(mended), numbered(8, 20)...), read: append(slices.Clone(mended[3:]), numbered(8, 20)...), way: "is as it was, and its rest is then read"},
 		"the rest is shorter":   {now: mended[:5], read: mended[3:5], way: "is as it was, and its rest is then read"},
 		"the rest is cut off":   {now: mended[:3], way: "is as it was, and its rest is then read"},
-		"what was read differs": {now: append([]string{"row 0 mended"}, mended[1:]...), left: "5 records", way: "is not as it was so that its rest is then LEFT OUT (5 "},
-		"it is shorter":         {now: mended[:2], left: "0 records", way: "is not as it was so that its rest is then LEFT OUT (0 "},
+		"what was read differs": {now: append([]string{"row 0 mended"}, mended[1:]...), left: "5 records", way: "is not as it was, so that its rest is then LEFT OUT (5 "},
+		"it is shorter":         {now: mended[:2], left: "0 records", way: "is not as it was, so that its rest is then LEFT OUT (0 "},
 		"it is gone":            {left: "-1 records", way: "is then left out, and the log says how much that is", gone: true},
 	} {
 		for kind, f := range forms() {
@@ -120,7 +120,7 @@ func TestMended(t *testing.T) {
 
 					want, left, way := c.read, c.left, c.way
 					if f.format == Parquet && c.now != nil {
-						want, left, way = nil, fmt.Sprint(max(0, len(c.now)-3), " records"), "is not known to be as it was so that its rest is then LEFT OUT"
+						want, left, way = nil, fmt.Sprint(max(0, len(c.now)-3), " records"), "is not known to be as it was, so that its rest is then LEFT OUT"
 					}
 					r.open()
 					err := r.fails(at, was)
@@ -235,7 +235,7 @@ func TestMendedWithoutDigest(t *testing.T) {
 	r.put("a", "1\n2\n33\n")
 	r.open()
 	_, err := r.src.Latest(context.Background(), to, source.Limit{})
-	if !strings.Contains(hint(t, err), "is not known to be as it was so that its rest is then LEFT OUT (1 line, 3 bytes)") {
+	if !strings.Contains(hint(t, err), "is not known to be as it was, so that its rest is then LEFT OUT (1 line, 3 bytes)") {
 		t.Errorf("way out: %s", hint(t, err))
 	}
 	r.skipping(true)
