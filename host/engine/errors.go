@@ -79,7 +79,7 @@ func stopped(g *Graph, lt letter) error {
 		place += ", transform " + lt.stage
 	}
 	return fault.New(CodeRecordStopped, place, fmt.Errorf("%s: %s", lt.word, lt.said()),
-		raise(lt.stage, abi.TrapName(lt.word))+"mend the transform and start again; or, with the input as it is, start once with `errors: {policy: dead-letter, deadLetters: <sink>}`, which sets such records aside"+mending(g, lt))
+		raise(lt.stage, abi.TrapName(lt.word))+"mend the transform and start again; or, with the input as it is, set `errors: {policy: dead-letter, deadLetters: <sink>}`, which sets such records aside (`policy: skip` drops and counts them)"+mending(g, lt))
 }
 
 // mending says how the record itself is mended, where its source is known and that can be done.
