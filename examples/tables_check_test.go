@@ -197,7 +197,7 @@ const selectRows = "SELECT CAST(id AS text) || '|' || key || '|' || place || '|'
 
 func (j *tablesJob) sqliteTexts(t *testing.T, query string) (out []string) {
 	t.Helper()
-	db, err := dbsql.Open("sqlite", j.path("sqlite.db"))
+	db, err := dbsql.Open("sqlite", j.path("sqlite.db")+"?_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
 	}

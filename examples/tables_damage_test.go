@@ -2,9 +2,11 @@ package examples
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -139,11 +141,18 @@ func (p *patient) rows(t *testing.T) []string {
 // holds demands that the target has what comes of some records, and nothing else.
 func (p *patient) holds(t *testing.T, all []change) {
 	t.Helper()
+	sameRows(t, p.kind(), p.rows(t), p.oracle(t, all))
+}
+
+// oracle is what readers see of some records, sorted.
+func (p *patient) oracle(t *testing.T, all []change) []string {
+	t.Helper()
 	rows, values := oracleRows(t, p.kind(), all)
 	if p.base() == toFiles {
 		rows = values
 	}
-	sameRows(t, p.kind(), p.rows(t), rows)
+	slices.Sort(rows)
+	return rows
 }
 
 // tableRows are the rows of a Delta table, whoever wrote its entries.
@@ -284,6 +293,7 @@ var mishaps = []mishap{
 	{"an older checkpoint is restored", nil, restored},
 	{"a copy of the checkpoint is run", nil, twoCopies},
 	{"what was published is removed", nil, removed},
+	{"what was published is removed while the job runs", nil, removedAtWork},
 	{"another job's table is in its place", nil, exchanged},
 	{"only the table is dropped", []string{toSQLite, toPostgres}, dropped},
 	{"another job publishes to the same table", []string{toDelta, toSQLite, toPostgres}, shared},
@@ -292,6 +302,8 @@ var mishaps = []mishap{
 	{"the clock is set back, with in-commit timestamps", []string{toDelta, toDeltaKeys}, setBackInCommit},
 	{"the table has forgotten the txn", []string{toDelta, toDeltaKeys}, expired},
 	{"the database is away at the start", []string{toSQLite, toPostgres}, away},
+	{"the database takes no changes", []string{toPostgres}, frozen},
+	{"the disk of the server is full", []string{toPostgres}, serverFull},
 }
 
 // TestTablesDamage: what may happen to checkpoints, tables and databases between two runs of a job ends with the code that the
@@ -384,6 +396,35 @@ func removed(t *testing.T, p *patient) {
 	f := p.fork(t)
 	f.run(t)
 	f.holds(t, someChanges()[halfRecords:])
+	back()
+	p.run(t)
+	p.check(t)
+}
+
+// atWork are the codes of a job whose target is taken away while it runs.
+var atWork = map[string]string{toFiles: "sink.disk", toDelta: "sink.recreated", toSQLite: "sql.read_only", toPostgres: "sql.epoch"}
+
+func removedAtWork(t *testing.T, p *patient) {
+	live := filepath.Join(p.dir, "live.yaml")
+	p.put(t, live, strings.Replace(p.text(t), "availableNow: true", "interval: 0s", 1))
+	r := launch(t, nil, live)
+	half := p.oracle(t, someChanges()[:halfRecords])
+	there := func() bool {
+		return decided(p.checkpoint()) == 2*halfFiles-1 && slices.Equal(slices.Sorted(slices.Values(p.rows(t))), half)
+	}
+	if !until(r, bound, there) {
+		t.Fatalf("%s: the first half does not come:\n%s", p.kind(), r.tail())
+	}
+	back := p.takeAway(t)
+	p.more(t)
+	if !r.ended(bound) {
+		t.Fatalf("%s: the job goes on to batch %d without what it has published:\n%s", p.kind(), decided(p.checkpoint()), r.tail())
+	}
+	if want := atWork[p.base()]; r.exit() != 1 || r.code() != want {
+		t.Fatalf("%s: the job ended with %d by %s, want %s:\n%s", p.kind(), r.exit(), r.code(), want, r.tail())
+	}
+	p.met[r.code()]++
+	p.fails(t, behind, "sink.damaged") // parts of a batch without a manifest
 	back()
 	p.run(t)
 	p.check(t)
@@ -491,6 +532,59 @@ func away(t *testing.T, p *patient) {
 	p.more(t)
 	p.run(t)
 	p.check(t)
+}
+
+// frozen: a standby, and a server that was told to, take no changes.
+func frozen(t *testing.T, p *patient) {
+	p.run(t)
+	p.more(t)
+	right := p.pg.behind
+	p.pg.behind += "&options=-c%20default_transaction_read_only%3Don"
+	p.put(t, p.file, p.text(t))
+	p.pg.behind = right
+	p.stops(t, "sql.read_only")
+	p.put(t, p.file, p.text(t))
+	p.run(t)
+	p.check(t)
+}
+
+// serverFull: the table has a tablespace of its own, of which no page is left.
+func serverFull(t *testing.T, p *patient) {
+	if os.Geteuid() != 0 {
+		t.Log("the disk of the server is not filled: that needs the right to mount one and to give it away")
+		return
+	}
+	dir := p.tablespace(t)
+	p.run(t)
+	p.more(t)
+	if !p.fills(t, dir, 0, []string{"sql.full"}) {
+		t.Errorf("the disk was not full")
+	}
+	p.whole(t, decided(p.checkpoint()))
+	p.run(t)
+	p.check(t)
+	p.pg.texts(t, "DROP TABLE "+p.table(0))
+	p.pg.texts(t, "DROP TABLESPACE "+p.table(0))
+}
+
+// tablespace makes the table on a small disk.
+func (p *patient) tablespace(t *testing.T) (dir string) {
+	t.Helper()
+	dir = smallDisk(t, diskPages)
+	data := filepath.Join(dir, "data")
+	server, err := user.Lookup("postgres")
+	if err == nil {
+		var uid, gid int
+		_, err = fmt.Sscan(server.Uid, &uid)
+		_, bad := fmt.Sscan(server.Gid, &gid)
+		err = errors.Join(err, bad, os.Mkdir(data, 0o700), os.Chown(data, uid, gid), os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.pg.texts(t, "CREATE TABLESPACE "+p.table(0)+" LOCATION '"+data+"'")
+	p.pg.texts(t, "CREATE TABLE "+p.table(0)+" (id bigint, key text, place text, amount numeric(9,2), at timestamptz) WITH (fillfactor = 10) TABLESPACE "+p.table(0))
+	return dir
 }
 
 // amend adds an entry to the log of a Delta table, as another writer would: the table's metadata with more properties, behind some

@@ -23,7 +23,7 @@ EPOCH = datetime.datetime(1970, 1, 1)
 def text(t, v):
     """A value as the text that Wasmill writes, for keys of maps and for what JSON has as text."""
     if pa.types.is_timestamp(t):
-        return (EPOCH + datetime.timedelta(microseconds=v)).isoformat(timespec="microseconds") + "Z"
+        return (EPOCH + datetime.timedelta(microseconds=v)).isoformat(timespec="microseconds") + ("Z" if t.tz else "")
     if pa.types.is_date(t):
         return (EPOCH + datetime.timedelta(days=v)).date().isoformat()
     if pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t):

@@ -23,6 +23,11 @@ func (j judged) Traits() sink.Traits {
 	return sink.Traits{Guarantee: j.guarantee, Volatile: j.volatile}
 }
 
+// forgetful is a target whose output may outlive what it knows of it.
+type forgetful struct{ judged }
+
+func (forgetful) Forgot(checkpoint.BatchID) error { return nil }
+
 func decided(batch, last checkpoint.BatchID, digest string) *checkpoint.Decision {
 	return &checkpoint.Decision{Batch: batch, Targets: map[string]checkpoint.TargetOutcome{"out": {Last: last, Digest: digest}}}
 }
@@ -117,6 +122,10 @@ func TestCheckNoted(t *testing.T) {
 		if f, _ := errors.AsType[*fault.Error](err); (f != nil && f.ErrCode == CodeTargetBehind) != c.refused {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	err := CheckNoted(forgetful{judged{guarantee: sink.ExactlyOnce}}, sink.Published{Batch: 3}, last, mark)
+	if f, _ := errors.AsType[*fault.Error](err); f == nil || f.ErrCode != CodeTargetBehind {
+		t.Errorf("a durable target that may forget: %v", err)
 	}
 }
 

@@ -131,15 +131,17 @@ func (e *Engine) pending(ctx context.Context, b *batch, pubs map[string]sink.Pub
 	return pending, nil
 }
 
-// forgot tells that a target is noted to have had a batch of which it knows nothing. Where what it publishes and what says so
-// can be lost one without the other, publishing again may be the second time.
+// forgot tells that a target is noted to have had a batch of which it knows nothing.
 func (e *Engine) forgot(t sink.Target, d *checkpoint.Decision) bool {
 	mark, noted := e.marks[t.ID()]
 	return noted && hadIt(t, d, mark)
 }
 
+// hadIt tells that a target is noted to have had a batch, where what it publishes and what says so can be lost one without the other, or its
+// name can come to stand for another place: publishing again may be the second time.
 func hadIt(t sink.Target, d *checkpoint.Decision, mark checkpoint.PublishedMark) bool {
-	return t.Traits().Volatile && mark.Batch == d.Batch && mark.Digest == d.Digest
+	_, forgets := t.(sink.Forgetful)
+	return (forgets || t.Traits().Volatile) && mark.Batch == d.Batch && mark.Digest == d.Digest
 }
 
 // checkMoved stops for a sink that the decided batch has records of for a target, and that is on another target by now, or

@@ -3,6 +3,8 @@ package job
 import (
 	"strings"
 	"testing"
+
+	"github.com/wasmill/wasmill/abi"
 )
 
 // TestAsOfGivesTheOldRevisionBack: whatever may change in between, the job as of a revision has that revision.
@@ -119,6 +121,45 @@ func TestAsOfTakesTheLogLimitOfNow(t *testing.T) {
 		}
 		if l := old.Transforms[0].Limits; l.Log != tt.want || l.Memory != 64<<20 {
 			t.Errorf("%s: limits %+v", tt.name, l)
+		}
+	}
+}
+
+// TestAsOfLinesAsTheyAre: a jsonl sink without a schema that took no binary rows has none as of then either, also when it takes
+// such rows now.
+func TestAsOfLinesAsTheyAre(t *testing.T) {
+	const text = `apiVersion: wasmill/v1
+kind: Job
+metadata: {name: j}
+spec:
+  checkpoint: ./c
+  sources: [{name: a, files: {path: ./in, format: jsonl}}]
+  transforms: [{name: t, from: [a], module: ./m.wasm}]
+  sinks: [{name: s, from: [t], files: {path: out, format: jsonl}}]
+`
+	in := RevisionInputs{Modules: map[string]ModuleInputs{"t": {Manifest: &abi.Manifest{Inputs: []abi.InputPort{{Name: "in"}}, Outputs: []abi.OutputPort{{Name: "out"}}}}}}
+	before, digest := revisionOf(t, text, in)
+	for name, rows := range map[string]int{"lines now": 0, "rows now": abi.RowsVersion} {
+		now, err := Parse("job.yaml", []byte(text), testEnv())
+		if err != nil {
+			t.Fatal(err)
+		}
+		now.TakeColumns(map[string]ModuleFacts{"t": {Manifest: &abi.Manifest{Outputs: []abi.OutputPort{{Name: "out", Rows: rows, Columns: "id: int64"}}}}})
+		if took := now.Sinks[0].Columns() != nil; took != (rows > 0) {
+			t.Fatalf("%s: the sink has columns: %t", name, took)
+		}
+		old, err := now.AsOf(before)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := old.CheckModules(map[string]ModuleFacts{"t": {Manifest: in.Modules["t"].Manifest}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, got, err := old.Revision(in); err != nil || got != digest {
+			t.Errorf("%s: another revision: %v", name, err)
+		}
+		if looked, err := now.WithColumns(before); err != nil || len(looked.Sinks) != 1 {
+			t.Errorf("%s: a look leaves the sink out: %v", name, err)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func describeKafkaSink() Field {
 			},
 			{
 				Name: "delivery", Type: TypeEnum, Values: []string{"exactly-once", "at-least-once"}, Default: "exactly-once",
-				Doc: "at-least-once does without transactions: a batch that was cut off is published again. The same for all sinks of a connection.",
+				Doc: "at-least-once does without transactions: a batch that was cut off is published again. The same for all sinks of a connection. Between both goes `wasmill run --allow-changes`.",
 			},
 			{
 				Name: "maxMessage", Type: TypeSize, Default: "1000012B", Min: kib, Max: 64 * mib,

@@ -77,9 +77,9 @@ func (s *Sink) needsColumns() bool {
 	return s.mayTakeColumns() && (s.Files == nil || s.Files.Format != "jsonl")
 }
 
-// SetColumns gives a sink that has no schema in the job file the columns of its rows or of its table.
+// SetColumns gives a sink that has no schema in the job file the columns of its rows or of its table; nil takes them away.
 func (s *Sink) SetColumns(columns []Column) {
-	s.found = true
+	s.found = columns != nil
 	switch t := s.table(); {
 	case t != nil:
 		t.Schema = columns

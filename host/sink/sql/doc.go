@@ -9,6 +9,8 @@
 //	batch, digest      the newest batch that is published, -1 before the first
 //	attempt, job, updated_at   for people
 //
+// Rows whose query_id ends in /table name tables that a job may make and has published in, as target/table.
+//
 // Staging begins the transaction with UPDATE .. WHERE owner = mine AND batch = the one before, which locks the row, writes
 // the rows and has all deferred constraints checked; publishing is COMMIT alone. Whoever opens the target raises owner,
 // which waits for the lock of an earlier owner's transaction, or ends its connection where the database allows that; after
