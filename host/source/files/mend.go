@@ -404,9 +404,9 @@ func (s *Source) would(ctx context.Context, e *entry, c *cut, most int64) (strin
 	now, f, err := s.asNow(e.Path, most, false)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && c == nil:
-		return "it is then left out, and the log says how much that is", nil
+		return "it is then LEFT OUT (" + s.gone(e, place{}, nil).Amount() + ")", nil
 	case errors.Is(err, fs.ErrNotExist):
-		return "its rest after " + s.spot(c.place) + " is then left out, and the log says how much that is", nil
+		return "its rest after " + s.spot(c.place) + " is then LEFT OUT (" + s.gone(e, c.place, nil).Amount() + ")", nil
 	case err != nil:
 		return "", err
 	case c == nil:

@@ -96,7 +96,7 @@ func TestMended(t *testing.T) {
 		"the rest is cut off":   {now: mended[:3], way: "is as it was, and its rest is then read"},
 		"what was read differs": {now: append([]string{"row 0 mended"}, mended[1:]...), left: "5 records", way: "is not as it was, so that its rest is then LEFT OUT (5 "},
 		"it is shorter":         {now: mended[:2], left: "0 records", way: "is not as it was, so that its rest is then LEFT OUT (0 "},
-		"it is gone":            {left: "-1 records", way: "is then left out, and the log says how much that is", gone: true},
+		"it is gone":            {left: "-1 records", way: "is then LEFT OUT (", gone: true},
 	} {
 		for kind, f := range forms() {
 			for _, planned := range []bool{false, true} {
