@@ -241,8 +241,7 @@ func (s *Source) Close() error {
 
 // cursor is an unpacking stream that stands where the last batch ended inside a file.
 type cursor struct {
-	etag   string
-	path   string
+	file   fileKey
 	off    int64
 	stream *stream
 }
@@ -262,7 +261,7 @@ func (s *Source) takeCursor(e *entry, off int64) (*stream, error) {
 	if c == nil {
 		return nil, nil
 	}
-	if c.path != e.Path || c.etag != e.ETag || c.off != off {
+	if c.file != e.key() || c.off != off {
 		return nil, s.setCursor(nil)
 	}
 	s.cursor = nil

@@ -37,16 +37,20 @@ func (s *Source) inside(path string) bool {
 	return last != nil && last.File.Path == path
 }
 
-func resized(path string, was, is int64) *fault.Error {
-	if is > was {
+// resized is about a file that was read with another size. whole: all of it was read.
+func resized(path string, was, is int64, whole bool) *fault.Error {
+	switch {
+	case is > was && whole:
 		return changed(path, "the file grew from %d to %d bytes after it was planned; what came since was not read", was, is)
+	case is > was:
+		return changed(path, "the file grew from %d to %d bytes after it was planned", was, is)
 	}
 	return changed(path, "the file shrank from %d to %d bytes after it was planned", was, is)
 }
 
 // refuseResized is the answer to a file whose size is another one than it was read with.
 func (s *Source) refuseResized(ctx context.Context, f found, size int64) error {
-	err := resized(f.path, size, f.size)
+	err := resized(f.path, size, f.size, !s.inside(f.path))
 	switch last := s.seen.pos.At; {
 	case s.inside(f.path):
 		return s.wayOut(ctx, err, &last.File, &last.cut, s.frozenSize(f.path))
@@ -86,9 +90,9 @@ func (s *Source) takeResized(entries []entry) ([]entry, error) {
 		e.End = &place{}
 		entries = append(entries, *e)
 		if e.Size > size {
-			s.leftOut(&source.LeftOutError{Split: f.path, Detail: detail(resized(f.path, size, e.Size)), Records: -1, Bytes: e.Size - size})
+			s.leftOut(&source.LeftOutError{Split: f.path, Detail: detail(resized(f.path, size, e.Size, true)), Records: -1, Bytes: e.Size - size})
 		} else {
-			s.say(f.path, detail(resized(f.path, size, e.Size))+"; it was read whole, and nothing of it is read again")
+			s.say(f.path, detail(resized(f.path, size, e.Size, true))+"; it was read whole, and nothing of it is read again")
 		}
 	}
 	s.resized = later
@@ -132,7 +136,7 @@ func (s *Source) restResized(last *at) error {
 		return nil //nolint:nilerr // opening it says the same, in words
 	}
 	if size := min(info.Size, s.frozenSize(last.File.Path)); size != last.File.Size {
-		return resized(last.File.Path, last.File.Size, size)
+		return resized(last.File.Path, last.File.Size, size, false)
 	}
 	return nil
 }

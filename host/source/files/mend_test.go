@@ -222,6 +222,34 @@ func TestMendedAgain(t *testing.T) {
 	same(t, "nothing is new", r.latest(four, 0), four)
 }
 
+// TestMendedBetweenItsEnds: a change far from both ends of a large file leaves its etag as it was.
+func TestMendedBetweenItsEnds(t *testing.T) {
+	for kind, f := range forms() {
+		if f.format == Parquet {
+			continue
+		}
+		t.Run(kind, func(t *testing.T) {
+			all := numbered(0, 5000)
+			r := newRig(t, f.format)
+			r.put(f.name, f.file(t, all))
+			at := r.latest(checkpoint.Position{}, 2000)
+			was := r.latest(at, 1000)
+			all[2500] = "a longer one"
+			r.put(f.name, f.file(t, all))
+			r.skipping(true)
+			r.src.Review(context.Background(), source.Range{From: at, To: was})
+			var got []string
+			for range 5 {
+				to := r.latest(at, 1000)
+				got = append(got, r.read(at, to)...)
+				at = to
+			}
+			same(t, "the rest", got, f.want(2000, all[2000:]))
+			same(t, "left out", r.left(), []string(nil))
+		})
+	}
+}
+
 // TestMendedWithoutDigest: a checkpoint that does not say what was read before a cut gets no rest of a changed file.
 func TestMendedWithoutDigest(t *testing.T) {
 	r := newRig(t, JSONL)

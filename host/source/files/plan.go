@@ -193,7 +193,7 @@ func (s *Source) planStream(ctx context.Context, e *entry, st *stream, from plac
 	if !st.packed() || got.eof || st.off != got.end.Off {
 		return got, st.Close()
 	}
-	return got, s.setCursor(&cursor{path: e.Path, etag: e.ETag, off: st.off, stream: st})
+	return got, s.setCursor(&cursor{file: e.key(), off: st.off, stream: st})
 }
 
 func (s *Source) scan(in *blocks, from place, left *budget) (scanned, error) {

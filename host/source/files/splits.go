@@ -75,10 +75,10 @@ func (s *Source) parts(from, to *position) ([]part, error) {
 	if from.At != nil {
 		p := part{entry: from.At.File, From: from.At.place, EOF: true, Cut: &from.At.cut}
 		switch {
+		case to.Done != nil: // first: the file may go on as another one, which has the same ends
+			p.To = *to.Done
 		case to.At != nil && to.At.File.Path == p.Path && to.At.File.ETag == p.ETag:
 			p.To, p.EOF = to.At.place, false
-		case to.Done != nil:
-			p.To = *to.Done
 		default:
 			return nil, badPosition(fmt.Sprint(to.log), fmt.Errorf("the range does not say where %s ends", p.Path))
 		}
@@ -212,7 +212,7 @@ func (s *Source) marks(ctx context.Context, p *part) (marks []mark, err error) {
 	return got.marks, nil
 }
 
-func (e *entry) key() fileKey { return fileKey{e.Path, e.ETag} }
+func (e *entry) key() fileKey { return fileKey{e.Path, e.ETag, e.Size} }
 
 func decodePart(s source.Split) (*part, error) {
 	var p part
