@@ -57,6 +57,7 @@ type lineProgress struct {
 	lags    *sourceLags // nil: not known
 	state   *stateWatch // nil: no state
 	left    []*source.LeftOutError
+	more    int64 // that are not in left
 	// verifies is set when a share of the batches is verified, and checked counts those.
 	verifies bool
 	checked  int64
@@ -146,12 +147,11 @@ const maxLeftOut = 10
 
 // leftOut says what sources went on without.
 func (p *lineProgress) leftOut() {
-	for i, l := range p.left {
-		if i == maxLeftOut {
-			fmt.Fprintf(p.w, "LEFT OUT as well: the rest of %s\n", count(int64(len(p.left)-i), "file", "files"))
-			return
-		}
+	for _, l := range p.left {
 		fmt.Fprintf(p.w, "LEFT OUT of %s: %s\n", printable(l.Split), l.Amount())
+	}
+	if p.more > 0 {
+		fmt.Fprintf(p.w, "LEFT OUT %s more, which the log names\n", count(p.more, "time", "times"))
 	}
 }
 

@@ -23,7 +23,7 @@ func TestSummaryOfWhatIsLeftOut(t *testing.T) {
 	}
 	p.close(nil)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != maxLeftOut+2 || lines[1] != `LEFT OUT of in/0\x1b: 3 lines, 40 bytes` || lines[maxLeftOut+1] != "LEFT OUT as well: the rest of 2 files" {
+	if len(lines) != maxLeftOut+2 || lines[1] != `LEFT OUT of in/0\x1b: 3 lines, 40 bytes` || lines[maxLeftOut+1] != "LEFT OUT 2 times more, which the log names" {
 		t.Errorf("%q", lines)
 	}
 	(&running{progress: noProgress{}}).leftOut(&source.LeftOutError{})

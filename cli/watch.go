@@ -56,8 +56,13 @@ func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 
 // leftOut takes up what a source goes on without, for the summary.
 func (r *running) leftOut(l *source.LeftOutError) {
-	if p, ok := r.progress.(*lineProgress); ok {
+	p, ok := r.progress.(*lineProgress)
+	switch {
+	case !ok:
+	case len(p.left) < maxLeftOut:
 		p.left = append(p.left, l)
+	default:
+		p.more++
 	}
 }
 

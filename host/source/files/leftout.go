@@ -186,11 +186,14 @@ func (s *Source) leftOut(l *source.LeftOutError) { s.warnOnce(l.Split+"\x00"+l.D
 
 func (s *Source) say(path, text string) { s.warnOnce(path+"\x00"+text, errors.New(path+": "+text)) }
 
+// maxSaid bounds what is remembered of what was said. Beyond it something may be said twice.
+const maxSaid = 10_000
+
 func (s *Source) warnOnce(key string, err error) {
 	if s.said[key] {
 		return
 	}
-	if s.said == nil {
+	if s.said == nil || len(s.said) >= maxSaid {
 		s.said = map[string]bool{}
 	}
 	s.said[key] = true
