@@ -118,6 +118,19 @@ func TestDenied(t *testing.T) {
 			t.Errorf("%v is about a row", err)
 		}
 	})
+	t.Run("a table that a trigger lacks", func(t *testing.T) {
+		w := newWorld(t, "postgres")
+		w.run(
+			t, "CREATE TABLE x (id bigint)",
+			"CREATE FUNCTION copied() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO z VALUES (NEW.id); RETURN NEW; END $$",
+			"CREATE TRIGGER copied BEFORE INSERT ON x FOR EACH ROW EXECUTE FUNCTION copied()",
+		)
+		target := w.open(t, sql.Sink{Table: "x", Schema: schema(t, "id: int64"), Create: true})
+		_, err := target.Stage(t.Context(), output(0, "rows", laneOf(t, target, "rows", ids(0, 2))))
+		if f := wantFault(t, err, sql.CodeTable, `"z"`, "a trigger"); strings.Contains(f.Hint(), "createTable") || f.Passes {
+			t.Errorf("%v (%s)", f, f.Hint())
+		}
+	})
 	t.Run("row security from now on", func(t *testing.T) {
 		w := newWorld(t, "postgres")
 		poor, role := w.poor(t)

@@ -26,7 +26,7 @@ func TestEpochRow(t *testing.T) {
 		"newer":       {"UPDATE wasmill_epoch SET version = 2", "", sql.CodeEpochNewer},
 		"damaged":     {"UPDATE wasmill_epoch SET digest = ''", "", sql.CodeEpoch},
 		"gone":        {"DELETE FROM wasmill_epoch", sql.CodeEpoch, ""},
-		"no table":    {"DROP TABLE wasmill_epoch", sql.CodeTable, ""},
+		"no table":    {"DROP TABLE wasmill_epoch", sql.CodeEpoch, ""},
 		"restored":    {"UPDATE wasmill_epoch SET batch = 0, digest = '00000000000000000000000000000001'", sql.CodeConflict, ""},
 		"ahead":       {"UPDATE wasmill_epoch SET batch = 7", sql.CodeConflict, ""},
 		"last owner":  {"UPDATE wasmill_epoch SET owner = 9223372036854775807", sql.CodeFenced, sql.CodeEpoch},
@@ -41,8 +41,8 @@ func TestEpochRow(t *testing.T) {
 				w.script(t, c.change)
 				_, err := target.Stage(t.Context(), output(2, "rows", laneOf(t, target, "rows", values(`{"a":3}`))))
 				if c.code != "" {
-					if f := wantFault(t, err, c.code); f.Passes {
-						t.Errorf("%v passes", f)
+					if f := wantFault(t, err, c.code); f.Passes || strings.Contains(f.Hint(), "createTable") {
+						t.Errorf("%v passes: %t (%s)", f, f.Passes, f.Hint())
 					}
 				}
 				must(t, target.Close())

@@ -109,7 +109,7 @@ func (t *Target) fault(place string, err error) error {
 	return f
 }
 
-// sinkFault is fault for what a sink's rows go through, with a way out that the sink's own settings leave.
+// sinkFault is fault for a sink whose table is there, with a way out that the sink's settings leave.
 func (t *Target) sinkFault(s *Sink, err error) error {
 	if err == nil || s == nil || errors.As(err, new(*fault.Error)) {
 		return t.fault(t.tablePlace(s), err)
@@ -124,8 +124,9 @@ func (t *Target) sinkFault(s *Sink, err error) error {
 		if s.OwnColumns {
 			f.WayOut = fmt.Sprintf("make the table's columns as they were, or give a new one a default; or take them anew: `wasmill run --update %s --allow-changes`", s.Name)
 		}
-	case CodeTable:
-		if s.Statement != "" && !errors.As(err, new(*Mismatch)) {
+	case CodeTable: // the sink's own is there
+		f.WayOut = "create the table that it names, which a trigger, a foreign key or a view of the sink's table needs, then start again"
+		if s.Statement != "" {
 			f.WayOut = "create the table that the statement names, or correct the statement, then start again"
 		}
 	}

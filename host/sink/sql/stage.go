@@ -161,13 +161,17 @@ func (t *Target) hold(ctx context.Context, r *route) error {
 
 // notHeld says why a table cannot be held: it is gone, where a database says so by an error that ends the transaction.
 func (t *Target) notHeld(ctx context.Context, r *route, err error) error {
-	if !r.sink.Create || t.cfg.Database.Explain(err).Code != CodeTable || t.conn.Rollback(ctx) != nil {
+	place := t.tablePlace(r.sink)
+	if t.cfg.Database.Explain(err).Code != CodeTable {
 		return t.sinkFault(r.sink, err)
 	}
-	if no := t.mayMake(ctx, r); no != nil {
-		return t.sinkFault(r.sink, no)
+	if !r.sink.Create || t.conn.Rollback(ctx) != nil {
+		return t.fault(place, err)
 	}
-	return fault.Passing(CodeTable, t.tablePlace(r.sink), err, "start again: nothing is published in the table, and it is made anew")
+	if no := t.mayMake(ctx, r); no != nil {
+		return t.fault(place, no)
+	}
+	return fault.Passing(CodeTable, place, err, "start again: nothing is published in the table, and it is made anew")
 }
 
 // begin starts the transaction and locks the epoch row by advancing it.

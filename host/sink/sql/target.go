@@ -137,7 +137,7 @@ func (t *Target) connect(ctx context.Context) error {
 func (t *Target) bind(ctx context.Context, r *route) error {
 	table, err := t.table(ctx, r)
 	if err != nil {
-		return t.sinkFault(r.sink, err)
+		return t.fault(t.tablePlace(r.sink), err)
 	}
 	if table != nil {
 		if err := fits(r.sink, table); err != nil {
