@@ -122,7 +122,7 @@ func (t *Target) sinkFault(s *Sink, err error) error {
 	switch f.ErrCode {
 	case CodeColumn, CodeType:
 		if s.OwnColumns {
-			f.WayOut = fmt.Sprintf("make the table's columns as they were, or give a new one a default; or take them anew: `wasmill run --update %s --allow-changes`", s.Name)
+			f.WayOut = fmt.Sprintf("make the table's columns as they were, or give a new one a default; or take them anew: `wasmill run --update %s`, and `--allow-changes` when it asks for that", s.Name)
 		}
 	case CodeTable: // the sink's own is there
 		f.WayOut = "create the table that it names, which a trigger, a foreign key or a view of the sink's table needs, then start again"
