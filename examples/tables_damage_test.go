@@ -402,7 +402,7 @@ func removed(t *testing.T, p *patient) {
 }
 
 // atWork are the codes of a job whose target is taken away while it runs.
-var atWork = map[string]string{toFiles: "sink.disk", toDelta: "sink.recreated", toSQLite: "sql.read_only", toPostgres: "sql.epoch"}
+var atWork = map[string]string{toFiles: "sink.disk", toDelta: "sink.recreated", toSQLite: "sql.moved", toPostgres: "sql.epoch"}
 
 func removedAtWork(t *testing.T, p *patient) {
 	live := filepath.Join(p.dir, "live.yaml")

@@ -44,9 +44,13 @@ func stateLost(batch checkpoint.BatchID, why error) error {
 		"put the file back from a copy of the checkpoint; or begin anew: `wasmill checkpoint fork --to DIR`, which carries no state")
 }
 
-// notPublished is a target's error. What was staged and is lost is found again by recovery, and nobody has to mend anything.
+// notPublished is a target's error. What was staged and is lost is found again by recovery, and nobody has to mend anything but
+// what the target says that it was lost by.
 func notPublished(target string, err error) error {
 	if errors.Is(err, sink.ErrLost) {
+		if why := (*fault.Error)(nil); errors.As(err, &why) {
+			return fault.Passing(why.Code(), "target "+target, err, why.Hint())
+		}
 		return fault.Passing(CodeStagedLost, "target "+target, err, "start again: the batch is decided, and recovery brings it to the target")
 	}
 	return fmt.Errorf("target %s: %w", target, err)

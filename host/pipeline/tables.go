@@ -142,8 +142,9 @@ func (p *Program) sqlTarget(j *job.Job, one *job.SQLSink, out map[string]sink.Ta
 		if err != nil {
 			return err
 		}
+		_, own := p.tables.used[j.Sinks[i].Name]
 		cfg.Sinks = append(cfg.Sinks, sqlsink.Sink{
-			Name: j.Sinks[i].Name, Table: q.Table, Schema: schema, Key: q.Key, Create: q.Create, Statement: q.Statement,
+			Name: j.Sinks[i].Name, Table: q.Table, Schema: schema, OwnColumns: own, Key: q.Key, Create: q.Create, Statement: q.Statement,
 		})
 	}
 	t, err := sqlsink.New(cfg)

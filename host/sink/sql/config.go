@@ -42,6 +42,8 @@ type Sink struct {
 	Key []string
 	// Create makes the table when it is not there.
 	Create bool
+	// OwnColumns: Schema is the table's own, as it was when the job first ran.
+	OwnColumns bool
 	// Statement is carried out for each row instead of an INSERT, with :column for the value of a column.
 	Statement string
 }

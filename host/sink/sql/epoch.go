@@ -89,6 +89,8 @@ func (t *Target) epochFault(err error) error {
 	switch p.Code {
 	case CodeColumn, CodeType, CodeKey, CodeStatement:
 		return fault.New(CodeEpoch, t.epochPlace(), err, "it is not the table that Wasmill makes: see the columns and the primary key (query_id, target) in the documentation, or remove it if nothing needs it")
+	case CodeTable:
+		return fault.New(CodeEpoch, t.epochPlace(), fmt.Errorf("it is gone: %w", err), "put it back with its rows and start again; or "+wayOutFork)
 	case CodePrivilege:
 		return fault.New(CodePrivilege, t.epochPlace(), err, "grant the role SELECT, INSERT and UPDATE on "+epochTable)
 	}
@@ -150,7 +152,7 @@ func (t *Target) ensureEpochTable(ctx context.Context) error {
 	}
 	if p := t.cfg.Database.Explain(err); p.Code == CodePrivilege {
 		return fault.New(CodePrivilege, t.epochPlace(), fmt.Errorf("it is not there and cannot be made: %w", err),
-			"create it with a role that may, by the statement in the documentation, and grant this one SELECT, INSERT and UPDATE on it")
+			"grant the role CREATE on "+schemaOf("")+"; or create the table with a role that may, by the statement in the documentation, and grant this one SELECT, INSERT and UPDATE on it")
 	}
 	return t.fault(t.epochPlace(), fmt.Errorf("create it: %w", err))
 }

@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/wasmill/wasmill/host/fault"
 )
@@ -15,6 +16,7 @@ const (
 	CodeDatabase    = "sql.database"    // there is no such database, or its file is none
 	CodeTable       = "sql.table"       // a table is missing, or cannot be made
 	CodeRecreated   = "sql.recreated"   // a table that the job has published in is gone
+	CodeMoved       = "sql.moved"       // the database's file is not where it was
 	CodeColumn      = "sql.column"      // a column is missing, or has no value
 	CodeType        = "sql.type"        // a column takes no such values
 	CodeKey         = "sql.key"         // a table has no unique constraint on the key
@@ -105,6 +107,30 @@ func (t *Target) fault(place string, err error) error {
 	f := fault.New(p.Code, place, err, p.WayOut)
 	f.Passes = p.Passing
 	return f
+}
+
+// sinkFault is fault for a sink whose table is there, with a way out that the sink's settings leave.
+func (t *Target) sinkFault(s *Sink, err error) error {
+	if err == nil || s == nil || errors.As(err, new(*fault.Error)) {
+		return t.fault(t.tablePlace(s), err)
+	}
+	made := t.fault(t.tablePlace(s), err)
+	f := (*fault.Error)(nil)
+	if !errors.As(made, &f) {
+		return made
+	}
+	switch f.ErrCode {
+	case CodeColumn, CodeType:
+		if s.OwnColumns {
+			f.WayOut = fmt.Sprintf("make the table's columns as they were, or give a new one a default; or take them anew: `wasmill run --update %s`, and `--allow-changes` when it asks for that", s.Name)
+		}
+	case CodeTable: // the sink's own is there
+		f.WayOut = "create the table that it names, which a trigger, a foreign key or a view of the sink's table needs, then start again"
+		if s.Statement != "" {
+			f.WayOut = "create the table that the statement names, or correct the statement, then start again"
+		}
+	}
+	return made
 }
 
 func (t *Target) fenced() error {

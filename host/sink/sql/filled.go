@@ -25,6 +25,20 @@ func (t *Target) filledKey(s *Sink) (query, target string) {
 	return t.query + filledSuffix, t.ID() + "/" + s.Table
 }
 
+// mayMake refuses to make a table in silence that had rows of this job in it. Without epochs only this process knows of it.
+func (t *Target) mayMake(ctx context.Context, r *route) error {
+	if t.exact() {
+		return t.checkNew(ctx, r.sink)
+	}
+	if r.seen {
+		return &Mismatch{
+			Code: CodeRecreated, Err: errors.New("the table is gone: it was there when the job started"),
+			WayOut: "put the table back and start again; or start again without it: an empty one is made, without what is published",
+		}
+	}
+	return nil
+}
+
 // checkNew refuses to make a table anew that this job has published rows in.
 func (t *Target) checkNew(ctx context.Context, s *Sink) error {
 	if !t.exact() {
@@ -73,13 +87,23 @@ func deleteRow(query, target string) string {
 func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // notMade explains why a table cannot be made, which no record is to blame for.
-func (t *Target) notMade(err error) error {
+func (t *Target) notMade(s *Sink, err error) error {
 	if m := (*Mismatch)(nil); errors.As(err, &m) {
 		return err
 	}
 	switch p := t.cfg.Database.Explain(err); {
+	case p.Code == CodePrivilege:
+		return &Mismatch{Code: CodePrivilege, Err: fmt.Errorf("create the table: %w", err), WayOut: "grant the role CREATE on " + schemaOf(s.Table) + ", or make the table beforehand with a role that may, and grant this one what it needs there"}
 	case p.Data, p.Code == CodeStatement, p.Code == CodeColumn:
 		return &Mismatch{Code: CodeTable, Err: fmt.Errorf("create the table: %w", err), WayOut: "give the sink a schema that the database can make a table of, or make the table beforehand"}
 	}
 	return fmt.Errorf("create the table: %w", err)
+}
+
+// schemaOf names the schema that a table is made in, for people.
+func schemaOf(table string) string {
+	if n, err := ParseName(table); err == nil && n.Schema != "" {
+		return "the schema " + n.Schema
+	}
+	return "the schema that its search_path begins with"
 }

@@ -20,6 +20,7 @@ type route struct {
 	table   []Rule  // those of the table as it is over the connection there is
 	binding Binding // over that connection
 	filled  bool    // it is noted that the job has published rows in the table
+	seen    bool    // the table was there, over this connection or one before
 }
 
 func newRoute(s *Sink, db Database) (*route, error) {
@@ -42,7 +43,7 @@ func newRoute(s *Sink, db Database) (*route, error) {
 
 // bound takes up how the rows are written now, and what the table asks of them.
 func (r *route) bound(b Binding, t *Table) {
-	r.binding, r.table = b, b.Rules()
+	r.binding, r.table, r.seen = b, b.Rules(), true
 	if t == nil || r.sink.Statement != "" {
 		return
 	}

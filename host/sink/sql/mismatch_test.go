@@ -53,7 +53,13 @@ func TestTablesThatDoNotFit(t *testing.T) {
 		"converted text":     {"sqlite", "CREATE TABLE x (a NUMERIC)", sql.Sink{}, "a: string", sql.CodeType, nil},
 		"no table but":       {"postgres", "CREATE SEQUENCE x", sql.Sink{}, "a: int32", sql.CodeTable, []string{"something else"}},
 		"bad statement":      {"", "CREATE TABLE x (a integer)", sql.Sink{Statement: "insert into x values (:a) nonsense ("}, "a: int32", sql.CodeStatement, []string{"statement"}},
-		"statement's table":  {"", "SELECT 1", sql.Sink{Statement: "insert into y values (:a)"}, "a: int32", sql.CodeTable, nil},
+		"statement's table":  {"", "SELECT 1", sql.Sink{Statement: "insert into y values (:a)"}, "a: int32", sql.CodeTable, []string{"the table that the statement names"}},
+		"keyed statement":    {"", "CREATE TABLE x (a integer PRIMARY KEY)", sql.Sink{Statement: "insert into y values (:a)", Key: []string{"a"}}, "a: int32", sql.CodeTable, []string{"the table that the statement names"}},
+		"another's table":    {"sqlite", "CREATE TABLE x (a integer REFERENCES z (b))", sql.Sink{}, "a: int32", sql.CodeTable, []string{"a foreign key", "z"}},
+		"own columns":        {"", "CREATE TABLE x (b integer)", sql.Sink{OwnColumns: true}, "a: int32, b: int32", sql.CodeColumn, []string{"`wasmill run --update rows`, and `--allow-changes`"}},
+		"own, case":          {"", "CREATE TABLE x (A integer)", sql.Sink{OwnColumns: true}, "AB: int32", sql.CodeColumn, []string{"`wasmill run --update rows`, and `--allow-changes`"}},
+		"own, needed":        {"", "CREATE TABLE x (a integer, b text NOT NULL)", sql.Sink{OwnColumns: true}, "a: int32", sql.CodeColumn, []string{"`wasmill run --update rows`, and `--allow-changes`"}},
+		"own, type":          {"", "CREATE TABLE x (a text)", sql.Sink{OwnColumns: true}, "a: int32", sql.CodeType, []string{"`wasmill run --update rows`, and `--allow-changes`"}},
 		"statement's column": {"", "CREATE TABLE x (a integer)", sql.Sink{Statement: "insert into x (b) values (:a)"}, "a: int32", sql.CodeColumn, nil},
 		"long name":          {"postgres", "SELECT 1", sql.Sink{Create: true}, strings.Repeat("n", 64) + ": int32", sql.CodeColumn, []string{"63"}},
 	} {
@@ -69,8 +75,12 @@ func TestTablesThatDoNotFit(t *testing.T) {
 				}
 				s.Schema = schema(t, c.schema)
 				_, err := w.target(t, s).Open(t.Context(), owner())
-				if f := wantFault(t, err, c.code, c.says...); f.Passes {
+				f := wantFault(t, err, c.code, c.says...)
+				if f.Passes {
 					t.Errorf("%v passes", f)
+				}
+				if name == "another's table" && strings.Contains(f.Hint(), "createTable") || s.OwnColumns && strings.Contains(f.Hint(), "sink's schema") || s.Statement != "" && strings.Contains(f.Hint(), "createTable") {
+					t.Errorf("the way out is another sink's: %s", f.Hint())
 				}
 			})
 		})

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/wasmill/wasmill/host/sink/sql"
 )
@@ -65,6 +66,9 @@ func (p *proxy) cut() bool {
 	return p.met
 }
 
+// unanswered is how long an answer is waited for: a part of a COPY has none.
+const unanswered = time.Second
+
 func (p *proxy) serve(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", p.server)
@@ -107,6 +111,7 @@ func (p *proxy) serve(client net.Conn) {
 		case after:
 			once.Do(func() { close(silent) })
 			if _, err := server.Write(buf[:n]); err == nil {
+				_ = server.SetReadDeadline(time.Now().Add(unanswered))
 				<-answers // it is carried out
 			}
 			return

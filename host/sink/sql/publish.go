@@ -108,5 +108,8 @@ func (t *Target) outcome(ctx context.Context, d *checkpoint.Decision, cause erro
 			return err
 		}
 	}
+	if !errors.Is(cause, errNoConnection) {
+		cause = t.fault(t.place(), cause)
+	}
 	return fmt.Errorf("publish batch %d: not committed: %w (%w)", d.Batch, sink.ErrLost, cause)
 }

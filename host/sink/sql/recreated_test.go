@@ -43,11 +43,45 @@ func TestTableDropped(t *testing.T) {
 			target := w.open(t, made(t, "x"))
 			publish(t, target, 0, values(`{"a":1}`))
 			w.run(t, "DROP TABLE x")
-			if _, err := target.Stage(t.Context(), output(1, "rows", laneOf(t, target, "rows", values(`{"a":2}`)))); err == nil {
-				t.Fatal("rows are staged for a table that is gone")
+			for range 2 {
+				_, err := target.Stage(t.Context(), output(1, "rows", laneOf(t, target, "rows", values(`{"a":2}`))))
+				if wantFault(t, err, sql.CodeRecreated, "table x", "put the table back", "`wasmill checkpoint fork"); fault.IsPassing(err) {
+					t.Error("it does not pass")
+				}
 			}
 			_, err := target.Open(t.Context(), owner())
 			wantFault(t, err, sql.CodeRecreated, "table x")
+		},
+		"while it runs, before anything is published": func(t *testing.T, w *world) {
+			target := w.open(t, made(t, "x"))
+			w.run(t, "DROP TABLE x")
+			if _, err := target.Stage(t.Context(), output(0, "rows", laneOf(t, target, "rows", values(`{"a":1}`)))); err != nil {
+				if wantFault(t, err, sql.CodeTable, "table x", "start again"); !fault.IsPassing(err) {
+					t.Error("it passes")
+				}
+				_, err := target.Open(t.Context(), owner())
+				must(t, err)
+			}
+			publish(t, target, 0, values(`{"a":1}`))
+			if count(t, w, "x") != "1" {
+				t.Error("the rows are missing")
+			}
+		},
+		"while it runs, at least once": func(t *testing.T, w *world) {
+			target := w.open(t, made(t, "x"), func(c *sql.Config) { c.Guarantee = sink.AtLeastOnce })
+			publish(t, target, 0, values(`{"a":1}`))
+			w.run(t, "DROP TABLE x")
+			lane := laneOf(t, target, "rows", values(`{"a":2}`))
+			for _, again := range []func() error{
+				func() error { _, err := target.Stage(t.Context(), output(1, "rows", lane)); return err },
+				func() error { _, err := target.Open(t.Context(), owner()); return err },
+			} {
+				err := again()
+				if f := wantFault(t, err, sql.CodeRecreated, "table x", "start again"); fault.IsPassing(err) || strings.Contains(f.Hint(), "wasmill_epoch") {
+					t.Errorf("%v (%s)", err, f.Hint())
+				}
+			}
+			publish(t, w.open(t, made(t, "x"), func(c *sql.Config) { c.Guarantee = sink.AtLeastOnce }), 1, values(`{"a":2}`))
 		},
 		"before anything is published": func(t *testing.T, w *world) {
 			target := w.open(t, made(t, "x"))

@@ -3,6 +3,7 @@ package sql_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,7 +160,7 @@ func TestRefused(t *testing.T) {
 				for i, l := range c.lanes {
 					var keep []kv
 					for n, record := range l {
-						if !contains(c.want, fmt.Sprintf("%d %d", i, n)) {
+						if !slices.Contains(c.want, fmt.Sprintf("%d %d", i, n)) {
 							keep = append(keep, record)
 						}
 					}
@@ -181,15 +182,6 @@ func ids(from, to int) []kv {
 		out = append(out, kv{value: fmt.Sprintf(`{"id":%d}`, i)})
 	}
 	return out
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // TestManyRefused: no more rows are looked for than would fit a report.

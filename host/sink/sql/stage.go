@@ -151,12 +151,27 @@ func (t *Target) write(ctx context.Context, out sink.Output, parts []part) error
 func (t *Target) hold(ctx context.Context, r *route) error {
 	same, err := t.conn.Hold(ctx, r.binding)
 	if err != nil {
-		return t.fault(t.tablePlace(r.sink), err)
+		return t.notHeld(ctx, r, err)
 	}
 	if same {
 		return nil
 	}
 	return t.bind(ctx, r)
+}
+
+// notHeld says why a table cannot be held: it is gone, where a database says so by an error that ends the transaction.
+func (t *Target) notHeld(ctx context.Context, r *route, err error) error {
+	place := t.tablePlace(r.sink)
+	if t.cfg.Database.Explain(err).Code != CodeTable {
+		return t.sinkFault(r.sink, err)
+	}
+	if !r.sink.Create || t.conn.Rollback(ctx) != nil {
+		return t.fault(place, err)
+	}
+	if no := t.mayMake(ctx, r); no != nil {
+		return t.fault(place, no)
+	}
+	return fault.Passing(CodeTable, place, err, "start again: nothing is published in the table, and it is made anew")
 }
 
 // begin starts the transaction and locks the epoch row by advancing it.
@@ -191,7 +206,7 @@ func (t *Target) failed(ctx context.Context, err error) error {
 func (t *Target) refused(ctx context.Context, parts []part, s *Sink, err error) error {
 	p := t.cfg.Database.Explain(err)
 	if !p.Data {
-		return t.failed(ctx, t.fault(t.tablePlace(s), err))
+		return t.failed(ctx, t.sinkFault(s, err))
 	}
 	if t.conn.Rollback(ctx) != nil {
 		t.drop(ctx)

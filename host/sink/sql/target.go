@@ -135,26 +135,26 @@ func (t *Target) connect(ctx context.Context) error {
 
 // bind looks at a sink's table, or makes it, and finds out how rows are written there.
 func (t *Target) bind(ctx context.Context, r *route) error {
-	place := t.tablePlace(r.sink)
-	table, err := t.table(ctx, r.sink)
+	table, err := t.table(ctx, r)
 	if err != nil {
-		return t.fault(place, err)
+		return t.fault(t.tablePlace(r.sink), err)
 	}
 	if table != nil {
 		if err := fits(r.sink, table); err != nil {
-			return t.fault(place, err)
+			return t.sinkFault(r.sink, err)
 		}
 	}
 	b, err := t.conn.Bind(ctx, r.sink, table)
 	if err != nil {
-		return t.fault(place, err)
+		return t.sinkFault(r.sink, err)
 	}
 	r.bound(b, table)
 	return nil
 }
 
 // table describes a sink's table, after making it where that is asked for.
-func (t *Target) table(ctx context.Context, s *Sink) (*Table, error) {
+func (t *Target) table(ctx context.Context, r *route) (*Table, error) {
+	s := r.sink
 	if s.Table == "" {
 		return nil, nil
 	}
@@ -163,24 +163,27 @@ func (t *Target) table(ctx context.Context, s *Sink) (*Table, error) {
 		return table, err
 	}
 	if !s.Create {
-		return nil, t.noTable(ctx, s.Table)
+		return nil, t.noTable(ctx, s)
 	}
-	if err := t.checkNew(ctx, s); err != nil {
+	if err := t.mayMake(ctx, r); err != nil {
 		return nil, err
 	}
 	if err := t.conn.CreateTable(ctx, s.Table, s.Schema, s.Key); err != nil {
-		return nil, t.notMade(err)
+		return nil, t.notMade(s, err)
 	}
 	if table, err = t.conn.Table(ctx, s.Table); table == nil && err == nil {
-		err = t.noTable(ctx, s.Table)
+		err = t.noTable(ctx, s)
 	}
 	return table, err
 }
 
 // noTable also looks for the name as databases fold it.
-func (t *Target) noTable(ctx context.Context, name string) error {
+func (t *Target) noTable(ctx context.Context, s *Sink) error {
 	m := &Mismatch{Code: CodeTable, Err: errors.New("there is no such table"), WayOut: "create the table, or let it be made: `createTable: true`"}
-	if lower := strings.ToLower(name); lower != name {
+	if s.Schema == nil {
+		m.WayOut = "create the table, or give the sink a schema and let it be made: `createTable: true`"
+	}
+	if lower := strings.ToLower(s.Table); lower != s.Table {
 		if other, err := t.conn.Table(ctx, lower); err == nil && other != nil {
 			m.WayOut = "there is one called " + lower + ": write the name as the database has it"
 		}
@@ -206,7 +209,7 @@ func Columns(ctx context.Context, db Database, limits Limits, connection, table 
 	}
 	defer conn.Close(ctx)
 	t.conn = conn
-	found, err := t.table(ctx, s)
+	found, err := t.table(ctx, &route{sink: s})
 	if err != nil {
 		return nil, t.fault(place, err)
 	}

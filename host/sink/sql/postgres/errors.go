@@ -20,6 +20,9 @@ func (d *Database) Explain(err error) sql.Problem {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		p := explain(pg)
+		if row, ok := rowRoutines[pg.Routine]; ok && !p.Data && !p.Passing {
+			p = row
+		}
 		p.Column, p.Detail = pg.ColumnName, detail(pg)
 		p.Broken = pg.Severity == "FATAL" || pg.Severity == "PANIC" || class(pg) == "57"
 		return p
@@ -49,12 +52,22 @@ func class(e *pgconn.PgError) string {
 	return e.Code[:2]
 }
 
+// rowRoutines are the functions of the server that refuse one row under a code that says something else, by the name that an error
+// carries in every language: a policy of row security is a lack of privilege, and a RAISE may have any code.
+var rowRoutines = map[string]sql.Problem{
+	"ExecWithCheckOptions": {
+		Code: sql.CodeConstraint, Data: true,
+		WayOut: "mend the records, the table's policies (the view pg_policies has them) or the transform and start again, or set such records aside by `errors: {policy: dead-letter, deadLetters: <sink>}`",
+	},
+	"exec_stmt_raise": {Code: sql.CodeConstraint, Data: true, WayOut: sql.WayOutRow},
+}
+
 // states are single codes that say more than their class.
 var states = map[string]sql.Problem{
 	"3D000": {Code: sql.CodeDatabase, WayOut: "create the database, or correct its name in the url"},
 	"28000": {Code: sql.CodeAuth, WayOut: "see the role in the url and the server's pg_hba.conf"},
 	"28P01": {Code: sql.CodeAuth, WayOut: "see the role and the password in the url"},
-	"42501": {Code: sql.CodePrivilege, WayOut: "grant the role INSERT on the table, and SELECT, UPDATE and DELETE where the mode is upsert; with sequences also USAGE"},
+	"42501": {Code: sql.CodePrivilege, WayOut: "grant the role USAGE on the schema, INSERT on the table, and SELECT, UPDATE and DELETE where the mode is upsert; with sequences also USAGE"},
 	"25006": {Code: sql.CodeReadOnly, Passing: true, WayOut: "name the server that takes changes: a standby does not, and neither does a role with default_transaction_read_only"},
 	"42P01": {Code: sql.CodeTable, WayOut: "create the table, or let it be made: `createTable: true`"},
 	"3F000": {Code: sql.CodeTable, WayOut: "create the schema, or correct the table's name"},

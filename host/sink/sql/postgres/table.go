@@ -38,6 +38,7 @@ FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)`
 
 // markQuery tells one form of a table from another.
 const markQuery = `SELECT string_agg(concat_ws(' ', attname, atttypid, atttypmod, attcollation, attnotnull, atthasdef, attidentity, attgenerated), ',' ORDER BY attnum)
+	|| (SELECT relrowsecurity FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass($1))::text
 FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0 AND NOT attisdropped`
 
 // markOf returns the mark of a table, which is empty when there is none.

@@ -33,6 +33,14 @@ const (
 	notADB     = 26
 )
 
+// moved is the extended code SQLITE_READONLY_DBMOVED: the file is not where it was when it was opened.
+const moved = 1032
+
+// errMoved says the same before anything is written; SQLite itself does not look in WAL mode.
+var errMoved = errors.New("the file was moved, removed or replaced while the job had it open")
+
+const wayOutMoved = "put it back, then start again"
+
 // primary returns the primary result code of an error, 0 for none of SQLite's.
 func primary(err error) int {
 	var e *sqlite.Error
@@ -42,6 +50,11 @@ func primary(err error) int {
 	return 0
 }
 
+func isMoved(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code() == moved
+}
+
 // Explain implements sql.Database.
 func (d *Database) Explain(err error) sql.Problem {
 	switch {
@@ -49,6 +62,10 @@ func (d *Database) Explain(err error) sql.Problem {
 		return sql.Problem{}
 	case errors.Is(err, sql.ErrNoDatabase):
 		return sql.Problem{Code: sql.CodeDatabase, WayOut: "correct the path, or let the database be made with its table: `createTable: true`"}
+	case errors.Is(err, errMoved):
+		return sql.Problem{Code: sql.CodeMoved, Broken: true, WayOut: wayOutMoved}
+	case isMoved(err):
+		return sql.Problem{Code: sql.CodeMoved, Broken: true, WayOut: errMoved.Error() + ": " + wayOutMoved}
 	case errors.Is(err, errForeignKey):
 		return sql.Problem{Code: sql.CodeConstraint, Data: true, Detail: "FOREIGN KEY constraint failed", WayOut: sql.WayOutRow}
 	case errors.Is(err, context.DeadlineExceeded):

@@ -52,6 +52,8 @@ func (d *Database) Place() string { return d.path }
 // Conn is one connection. It implements sql.Conn.
 type Conn struct {
 	raw   rawConn
+	path  string
+	file  fs.FileInfo // of the path when it was opened
 	use   sql.Use
 	bound []driver.Stmt
 }
@@ -82,7 +84,7 @@ func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the driver of SQLite has a connection of type %T", opened), opened.Close())
 	}
-	c := &Conn{raw: raw, use: use}
+	c := &Conn{raw: raw, use: use, path: d.path}
 	settings := []string{
 		"busy_timeout = " + strconv.FormatInt(max(1, use.Limits.Lock.Milliseconds()), 10),
 		"foreign_keys = ON", "synchronous = EXTRA", "cache_spill = OFF", "trusted_schema = OFF",
@@ -101,7 +103,23 @@ func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
 		c.Close(ctx)
 		return nil, err
 	}
+	if c.file, err = os.Stat(d.path); err != nil {
+		c.Close(ctx)
+		return nil, errors.Join(errMoved, err)
+	}
 	return c, nil
+}
+
+// stays looks whether the file is still the one that the path leads to: rows would go into one that nobody finds.
+func (c *Conn) stays() error {
+	now, err := os.Stat(c.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("look at the file: %w", err)
+	}
+	if err != nil || !os.SameFile(c.file, now) {
+		return errMoved
+	}
+	return nil
 }
 
 func (c *Conn) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -162,7 +180,12 @@ func (c *Conn) exec(ctx context.Context, statement string) error {
 func (c *Conn) Contend(ctx context.Context, f func(context.Context) error) error { return f(ctx) }
 
 // Begin implements sql.Conn.
-func (c *Conn) Begin(ctx context.Context) error { return c.exec(ctx, "BEGIN IMMEDIATE") }
+func (c *Conn) Begin(ctx context.Context) error {
+	if err := c.stays(); err != nil {
+		return err
+	}
+	return c.exec(ctx, "BEGIN IMMEDIATE")
+}
 
 // errForeignKey is what a commit would answer.
 var errForeignKey = errors.New("FOREIGN KEY constraint failed")
