@@ -49,11 +49,10 @@ func fill(t *testing.T, dir string, free uint64) {
 // filler is a file that sinks look past.
 const filler = ".filler"
 
-// full are the codes of a disk that is full, by kind of target. One that is full only when the batch is committed is told of as the loss
-// of what was staged.
+// full are the codes of a disk that is full, by kind of target.
 func full(kind string) []string {
 	if strings.HasPrefix(kind, toSQLite) {
-		return []string{"sql.full", "target.staged_lost"}
+		return []string{"sql.full"}
 	}
 	return []string{"sink.no_space", "delta.no_space"}
 }
