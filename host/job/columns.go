@@ -109,7 +109,7 @@ func (c *checker) fields(n *yaml.Node, path string) ([]rows.Column, bool) {
 			continue
 		}
 		if other, dup := folded[strings.ToLower(k.Value)]; dup && other != k.Value {
-			ok = c.wrong(k, p, CodeDuplicate, fmt.Sprintf("columns %q and %q differ in case only; Spark does not tell them apart", cut(other), cut(k.Value)))
+			ok = c.wrong(k, p, CodeDuplicate, fmt.Sprintf("columns %q and %q differ in case only; Spark, Delta and SQLite take them for one", cut(other), cut(k.Value)))
 			continue
 		}
 		folded[strings.ToLower(k.Value)] = k.Value
