@@ -21,7 +21,7 @@ func planCommand(e *Env) *ucli.Command {
 		Usage:     "show what a job would do next, its guarantees, and whether its checkpoint fits it",
 		ArgsUsage: "[JOB.yaml]",
 		Description: "Takes nothing over and writes nothing; the job may be running. Exits with 3 when the job has changed in a way that needs " +
-			"your word (`wasmill run --allow-changes`) or a fresh checkpoint, and when a sink and the checkpoint do not belong together.\nWithout a name it takes " + DefaultJobFile + ".",
+			"your word (`wasmill run --allow-changes`) or a fresh checkpoint, and when a sink is not as the job and the checkpoint have it: tables are looked at.\nA server that is away is said to be so, and changes the exit code by nothing. Without a name it takes " + DefaultJobFile + ".",
 		Flags:  append(engineFlags(), outputFlag()),
 		Action: func(c *ucli.Context) error { return e.plan(c) },
 	}
@@ -49,6 +49,8 @@ type planShown struct {
 	GoneSinks []string    `json:"goneSinks,omitempty"`
 	// Findings are sinks that the next start refuses.
 	Findings []checkpoint.Finding `json:"findings"`
+	// Unseen are sinks that are away.
+	Unseen []checkpoint.Finding `json:"unseen,omitempty"`
 	// Clusters are those that the job publishes to.
 	Clusters []planCluster `json:"clusters,omitempty"`
 }
@@ -140,7 +142,7 @@ func showPlan(name, dir string, v *pipeline.Preview) *planShown {
 	s := &planShown{
 		Job: name, Checkpoint: dir, QueryID: v.QueryID, Revision: v.Revision, Decided: v.Before, Compatible: v.Compatible(),
 		Changes: []planChange{}, Unknown: v.Unknown, Paths: []planPath{}, Unread: append([]string{}, v.Unread...), GoneSinks: v.Gone,
-		Findings: append([]checkpoint.Finding{}, v.Findings...),
+		Findings: append([]checkpoint.Finding{}, v.Findings...), Unseen: v.Unseen,
 		Next:     planNext{Batch: int64(v.Batch), Planned: v.Planned, Sources: []planSource{}},
 	}
 	s.State = v.State
@@ -204,6 +206,11 @@ func (s *planShown) page(policy string) *page {
 	if len(s.Findings) > 0 {
 		p.line("THE NEXT START REFUSES")
 		findingRows(p, s.Findings)
+		p.line("")
+	}
+	if len(s.Unseen) > 0 {
+		p.line("AWAY, so nothing is known of what is there")
+		findingRows(p, s.Unseen)
 		p.line("")
 	}
 	s.Next.rows(p)

@@ -35,8 +35,8 @@ type Preview struct {
 	Unknown string
 	// Gone are the targets that the last batch is decided for and the job no longer has: the next start cannot ask them.
 	Gone []string
-	// Findings are the targets that the next start refuses.
-	Findings []checkpoint.Finding
+	// Findings are the targets that the next start refuses, Unseen those that are away, so that nothing is known of them.
+	Findings, Unseen []checkpoint.Finding
 	// Stock are the modules that come with the program.
 	Stock []StockModule
 	// State are the stages that keep state, and StateBatch the last batch that changed it, NoBatch for none.
@@ -88,7 +88,13 @@ func (p *Program) Preview(ctx context.Context) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Findings = found
+	for _, f := range found {
+		if f.Note {
+			v.Unseen = append(v.Unseen, f)
+		} else {
+			v.Findings = append(v.Findings, f)
+		}
+	}
 	if v.State, err = job.KeyedStages(p.Canonical); err != nil {
 		return nil, err
 	}

@@ -56,6 +56,9 @@ type Conn interface {
 	Contend(ctx context.Context, f func(context.Context) error) error
 	// Table describes a table, by its name as a job file has it. nil: there is none.
 	Table(ctx context.Context, name string) (*Table, error)
+	// MayCreate says why the role cannot make a table of that name that is not there: a *Mismatch, or the database's error. nil
+	// promises nothing.
+	MayCreate(ctx context.Context, name string) error
 	// CreateTable makes a table with the columns of a schema and a primary key of the key columns, if any.
 	CreateTable(ctx context.Context, name string, schema *rows.Schema, key []string) error
 	// Bind finds out how the rows of a sink are written. An error is a *Mismatch, or the database's.

@@ -179,13 +179,17 @@ func (t *Target) table(ctx context.Context, s *Sink) (*Table, error) {
 
 // noTable also looks for the name as databases fold it.
 func (t *Target) noTable(ctx context.Context, name string) error {
-	m := &Mismatch{Code: CodeTable, Err: errors.New("there is no such table"), WayOut: "create the table, or let it be made: `createTable: true`"}
+	m := missingTable()
 	if lower := strings.ToLower(name); lower != name {
 		if other, err := t.conn.Table(ctx, lower); err == nil && other != nil {
 			m.WayOut = "there is one called " + lower + ": write the name as the database has it"
 		}
 	}
 	return m
+}
+
+func missingTable() *Mismatch {
+	return &Mismatch{Code: CodeTable, Err: errors.New("there is no such table"), WayOut: "create the table, or let it be made: `createTable: true`"}
 }
 
 // Columns returns the columns of a table as a sink without a schema of its own has them: all that can be written and do not

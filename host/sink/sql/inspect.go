@@ -1,0 +1,144 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/sink"
+)
+
+// ErrNoDatabase says that there is no database yet at a place where one can be made.
+var ErrNoDatabase = errors.New("there is no database")
+
+// Inspect holds the tables against the sinks as Open does, and reads the epoch row without taking it over. What Open would
+// make is not made: no database, no table, no row.
+func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, error) {
+	nothing := sink.Published{Batch: checkpoint.NoBatch}
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.Patience)
+	defer cancel()
+	look := &Target{cfg: t.cfg, query: o.Query}
+	conn, err := t.cfg.Database.Connect(ctx, Use{ReadOnly: true, Session: "wasmill", Limits: t.cfg.Limits})
+	if err != nil && t.toBeMade(err) {
+		return nothing, look.lookAtNone(t.order)
+	}
+	if err != nil {
+		return nothing, t.fault(t.place(), err)
+	}
+	defer conn.Close(ctx)
+	look.conn = conn
+	made := map[string]bool{}
+	for _, r := range t.order {
+		if err := look.lookAt(ctx, r.sink, made); err != nil {
+			return nothing, err
+		}
+	}
+	if !t.exact() {
+		return nothing, nil
+	}
+	return look.lookAtEpoch(ctx)
+}
+
+// lookAtNone says which sink lacks its table in a database that opening makes.
+func (t *Target) lookAtNone(order []*route) error {
+	made := map[string]bool{}
+	for _, r := range order {
+		s := r.sink
+		made[s.Table] = made[s.Table] || s.Create
+		if s.Table != "" && !made[s.Table] {
+			return t.fault(t.tablePlace(s), missingTable())
+		}
+	}
+	return nil
+}
+
+// lookAt says what is wrong with a sink's table. In made are the names of those that opening makes.
+func (t *Target) lookAt(ctx context.Context, s *Sink, made map[string]bool) error {
+	place := t.tablePlace(s)
+	var table *Table
+	var err error
+	if s.Table != "" {
+		if table, err = t.conn.Table(ctx, s.Table); err != nil {
+			return t.fault(place, err)
+		}
+		if table == nil {
+			if made[s.Table] {
+				return nil
+			}
+			made[s.Table] = true
+			return t.fault(place, t.lookAtNew(ctx, s))
+		}
+		if err := fits(s, table); err != nil {
+			return t.fault(place, err)
+		}
+	}
+	if s.Statement != "" && len(made) > 0 {
+		return nil // it may be about a table that is not there yet
+	}
+	_, err = t.conn.Bind(ctx, s, table)
+	return t.fault(place, err)
+}
+
+// lookAtNew says why a table that is not there cannot be made.
+func (t *Target) lookAtNew(ctx context.Context, s *Sink) error {
+	if !s.Create {
+		return t.noTable(ctx, s.Table)
+	}
+	if err := t.checkNew(ctx, s); err != nil {
+		return err
+	}
+	if err := t.conn.MayCreate(ctx, s.Table); err != nil {
+		return t.notMade(err)
+	}
+	return nil
+}
+
+// lookAtEpoch reads the row of this job, where there is one, and says why it cannot be written.
+func (t *Target) lookAtEpoch(ctx context.Context) (sink.Published, error) {
+	nothing := sink.Published{Batch: checkpoint.NoBatch}
+	table, err := t.conn.Table(ctx, epochTable)
+	if err != nil {
+		return nothing, t.fault(t.epochPlace(), err)
+	}
+	if table == nil {
+		return nothing, t.epochNotMade(t.conn.MayCreate(ctx, epochTable))
+	}
+	e, _, err := t.epochQuery(ctx, readEpoch)
+	if err != nil {
+		return nothing, err
+	}
+	return e.Published, t.epochWritable(ctx, table)
+}
+
+// epochWritable says why the role cannot take over and advance rows of the table.
+func (t *Target) epochWritable(ctx context.Context, table *Table) error {
+	if table.Index("query_id") < 0 || table.Index("target") < 0 {
+		return nil
+	}
+	text := rows.Type{Kind: rows.String}
+	schema, err := rows.NewSchema([]rows.Column{{Name: "query_id", Type: text}, {Name: "target", Type: text}})
+	if err != nil {
+		return fmt.Errorf("the key of %s: %w", epochTable, err)
+	}
+	_, err = t.conn.Bind(ctx, &Sink{Table: epochTable, Schema: schema, Key: []string{"query_id", "target"}}, table)
+	if m := (*Mismatch)(nil); errors.As(err, &m) && m.Code == CodePrivilege {
+		return fault.New(CodePrivilege, t.epochPlace(), err, wayOutEpochPrivilege)
+	}
+	return nil // what else is wrong with it is said when it is written to
+}
+
+// toBeMade tells that a database is not there yet and that opening makes it.
+func (t *Target) toBeMade(err error) bool {
+	if t.cfg.Database.Explain(err).Code != CodeDatabase || !errors.Is(err, ErrNoDatabase) {
+		return false
+	}
+	for _, r := range t.order {
+		if r.sink.Create {
+			return true
+		}
+	}
+	return false
+}
