@@ -143,7 +143,7 @@ func showPlan(name, dir string, v *pipeline.Preview) *planShown {
 		Job: name, Checkpoint: dir, QueryID: v.QueryID, Revision: v.Revision, Decided: v.Before, Compatible: v.Compatible(),
 		Changes: []planChange{}, Unknown: v.Unknown, Paths: []planPath{}, Unread: append([]string{}, v.Unread...), GoneSinks: v.Gone,
 		Findings: append([]checkpoint.Finding{}, v.Findings...), Unseen: v.Unseen,
-		Next:     planNext{Batch: int64(v.Batch), Planned: v.Planned, Sources: []planSource{}},
+		Next: planNext{Batch: int64(v.Batch), Planned: v.Planned, Sources: []planSource{}},
 	}
 	s.State = v.State
 	if v.StateBatch != checkpoint.NoBatch {
@@ -358,6 +358,9 @@ func (s *planShown) changes(p *page) {
 	for _, g := range s.GoneSinks {
 		p.line("sink %s is no longer in the job, and the last batch, %d, is decided for it: put it back for one start, or `wasmill checkpoint resolve %d --sink %s --skip`",
 			g, s.Next.Batch-1, s.Next.Batch-1, g)
+	}
+	if s.has(job.NeedsConsent) && len(s.Findings) > 0 {
+		p.line("First mend what the next start refuses, above: no flag does.")
 	}
 	if s.has(job.NeedsConsent) {
 		p.line("What needs consent is made only with `wasmill run --allow-changes`; or take it back, or give the job a checkpoint of its own.")

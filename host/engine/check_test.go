@@ -118,7 +118,7 @@ func TestCheckNoted(t *testing.T) {
 		"nothing is decided":    {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, mark, nil, false, nil},
 		"can tell":              {sink.Traits{Guarantee: sink.ExactlyOnce}, 3, mark, last, false, nil},
 		"may repeat":            {sink.Traits{Guarantee: sink.AtLeastOnce, Volatile: true}, 3, mark, last, false, nil},
-		"is to be left out":    {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, mark, last, false, skips{4: decided(3, 3, "c")}},
+		"is to be left out":     {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, mark, last, false, skips{4: decided(3, 3, "c")}},
 	} {
 		published := sink.Published{Batch: c.published, Digest: map[checkpoint.BatchID]string{3: "c", 4: "d"}[c.published]}
 		err := CheckNoted(t.Context(), c.skipped, judged{guarantee: c.traits.Guarantee, volatile: c.traits.Volatile}, published, c.decision, c.mark)

@@ -32,9 +32,6 @@ func (e *Engine) recover(ctx context.Context) error {
 		return err
 	}
 	if plan == nil {
-		if err := e.lookFirst(ctx, &batch{plan: &checkpoint.Plan{}}, nil); err != nil {
-			return err
-		}
 		pubs, err := e.openTargets(ctx, 0)
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/fault"
@@ -20,32 +21,37 @@ func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, err
 	nothing := sink.Published{Batch: checkpoint.NoBatch}
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Patience)
 	defer cancel()
-	look := &Target{cfg: t.cfg, query: o.Query}
+	look := &Target{cfg: t.cfg, query: o.Query, order: t.order}
 	conn, err := t.cfg.Database.Connect(ctx, Use{ReadOnly: true, Session: "wasmill", Limits: t.cfg.Limits})
 	if err != nil && t.toBeMade(err) {
-		return nothing, look.lookAtNone(t.order)
+		return nothing, look.lookAtNone()
 	}
 	if err != nil {
 		return nothing, t.fault(t.place(), err)
 	}
 	defer conn.Close(ctx)
 	look.conn = conn
-	made := map[string]bool{}
-	for _, r := range t.order {
-		if err := look.lookAt(ctx, r.sink, made); err != nil {
-			return nothing, err
-		}
-	}
-	if !t.exact() {
-		return nothing, nil
+	if err := look.lookAtTables(ctx); err != nil || !t.exact() {
+		return nothing, err
 	}
 	return look.lookAtEpoch(ctx)
 }
 
-// lookAtNone says which sink lacks its table in a database that opening makes.
-func (t *Target) lookAtNone(order []*route) error {
+// lookAtTables says what is wrong with a table, and makes none.
+func (t *Target) lookAtTables(ctx context.Context) error {
 	made := map[string]bool{}
-	for _, r := range order {
+	for _, r := range t.order {
+		if err := t.lookAt(ctx, r.sink, made); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookAtNone says which sink lacks its table in a database that opening makes.
+func (t *Target) lookAtNone() error {
+	made := map[string]bool{}
+	for _, r := range t.order {
 		s := r.sink
 		made[s.Table] = made[s.Table] || s.Create
 		if s.Table != "" && !made[s.Table] {
@@ -132,13 +138,10 @@ func (t *Target) epochWritable(ctx context.Context, table *Table) error {
 
 // toBeMade tells that a database is not there yet and that opening makes it.
 func (t *Target) toBeMade(err error) bool {
-	if t.cfg.Database.Explain(err).Code != CodeDatabase || !errors.Is(err, ErrNoDatabase) {
-		return false
-	}
-	for _, r := range t.order {
-		if r.sink.Create {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, ErrNoDatabase) && t.creates()
+}
+
+// creates tells that opening makes tables that are not there.
+func (t *Target) creates() bool {
+	return slices.ContainsFunc(t.order, func(r *route) bool { return r.sink.Create })
 }
