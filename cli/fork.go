@@ -111,7 +111,7 @@ func endsOf(c *ucli.Context) (map[string]checkpoint.Position, error) {
 func (e *Env) resolveCommand(where string) *ucli.Command {
 	return &ucli.Command{
 		Name: "resolve", Usage: "choose for a sink that cannot publish the last, decided batch", ArgsUsage: "BATCH " + checkpointPlace,
-		Description: where + "\nLeaves a record that is kept; the next start acts on it. A choice that was made cannot be changed.",
+		Description: where + "\nLeaves a record that is kept; the next start acts on it. A skip cannot be taken back; a force that came to nothing can become one.",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "sink", Usage: "the `NAME` of the sink"},
 			&ucli.BoolFlag{Name: "skip", Usage: "the sink does without the batch"},

@@ -2,9 +2,11 @@ package examples
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -300,6 +302,8 @@ var mishaps = []mishap{
 	{"the clock is set back, with in-commit timestamps", []string{toDelta, toDeltaKeys}, setBackInCommit},
 	{"the table has forgotten the txn", []string{toDelta, toDeltaKeys}, expired},
 	{"the database is away at the start", []string{toSQLite, toPostgres}, away},
+	{"the database takes no changes", []string{toPostgres}, frozen},
+	{"the disk of the server is full", []string{toPostgres}, serverFull},
 }
 
 // TestTablesDamage: what may happen to checkpoints, tables and databases between two runs of a job ends with the code that the
@@ -528,6 +532,59 @@ func away(t *testing.T, p *patient) {
 	p.more(t)
 	p.run(t)
 	p.check(t)
+}
+
+// frozen: a standby, and a server that was told to, take no changes.
+func frozen(t *testing.T, p *patient) {
+	p.run(t)
+	p.more(t)
+	right := p.pg.behind
+	p.pg.behind += "&options=-c%20default_transaction_read_only%3Don"
+	p.put(t, p.file, p.text(t))
+	p.pg.behind = right
+	p.stops(t, "sql.read_only")
+	p.put(t, p.file, p.text(t))
+	p.run(t)
+	p.check(t)
+}
+
+// serverFull: the table has a tablespace of its own, of which no page is left.
+func serverFull(t *testing.T, p *patient) {
+	if os.Geteuid() != 0 {
+		t.Log("the disk of the server is not filled: that needs the right to mount one and to give it away")
+		return
+	}
+	dir := p.tablespace(t)
+	p.run(t)
+	p.more(t)
+	if !p.fills(t, dir, 0, []string{"sql.full"}) {
+		t.Errorf("the disk was not full")
+	}
+	p.whole(t, decided(p.checkpoint()))
+	p.run(t)
+	p.check(t)
+	p.pg.texts(t, "DROP TABLE "+p.table(0))
+	p.pg.texts(t, "DROP TABLESPACE "+p.table(0))
+}
+
+// tablespace makes the table on a small disk.
+func (p *patient) tablespace(t *testing.T) (dir string) {
+	t.Helper()
+	dir = smallDisk(t, diskPages)
+	data := filepath.Join(dir, "data")
+	server, err := user.Lookup("postgres")
+	if err == nil {
+		var uid, gid int
+		_, err = fmt.Sscan(server.Uid, &uid)
+		_, bad := fmt.Sscan(server.Gid, &gid)
+		err = errors.Join(err, bad, os.Mkdir(data, 0o700), os.Chown(data, uid, gid), os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.pg.texts(t, "CREATE TABLESPACE "+p.table(0)+" LOCATION '"+data+"'")
+	p.pg.texts(t, "CREATE TABLE "+p.table(0)+" (id bigint, key text, place text, amount numeric(9,2), at timestamptz) WITH (fillfactor = 10) TABLESPACE "+p.table(0))
+	return dir
 }
 
 // amend adds an entry to the log of a Delta table, as another writer would: the table's metadata with more properties, behind some

@@ -122,7 +122,7 @@ func (p *patient) fills(t *testing.T, dir string, free uint64, codes []string) b
 var (
 	// waitForm is a line of a log that tells of waiting.
 	waitForm = regexp.MustCompile(`(?m)level=ERROR msg=.*: waiting" .* code=([a-z_.]+) .* wait=`)
-	fullForm = regexp.MustCompile(`no space left on device|database or disk is full`)
+	fullForm = regexp.MustCompile(`(?i)no space left on device|database or disk is full`)
 )
 
 // onSmallDisk makes a patient of which one part is on a small disk.

@@ -137,7 +137,7 @@ spec:
   transforms: [{name: t, from: [a], module: ./m.wasm}]
   sinks: [{name: s, from: [t], files: {path: out, format: jsonl}}]
 `
-	in := RevisionInputs{Modules: map[string]ModuleInputs{"t": {Manifest: &abi.Manifest{Outputs: []abi.OutputPort{{Name: "out"}}}}}}
+	in := RevisionInputs{Modules: map[string]ModuleInputs{"t": {Manifest: &abi.Manifest{Inputs: []abi.InputPort{{Name: "in"}}, Outputs: []abi.OutputPort{{Name: "out"}}}}}}
 	before, digest := revisionOf(t, text, in)
 	for name, rows := range map[string]int{"lines now": 0, "rows now": abi.RowsVersion} {
 		now, err := Parse("job.yaml", []byte(text), testEnv())

@@ -110,7 +110,7 @@ type Refused struct {
 
 func (r *Refused) Error() string {
 	f := r.Rows[0]
-	text := fmt.Sprintf("sink %s: %v", f.Sink, f.Misfit)
+	text := fmt.Sprintf("sink %s, row %d of lane %d: %v", f.Sink, f.Row, f.Lane, f.Misfit)
 	switch {
 	case r.More:
 		text += fmt.Sprintf(" (and %d or more others)", len(r.Rows)-1)

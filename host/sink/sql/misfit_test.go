@@ -110,7 +110,7 @@ func TestMisfits(t *testing.T) {
 				}
 				if len(want) > 0 {
 					_, err := target.Stage(t.Context(), output(0, "rows", l))
-					wantFault(t, err, sql.CodeValue, "sink rows: ")
+					wantFault(t, err, sql.CodeValue, "sink rows, row ", " of lane 0: ")
 					wantRefusals(t, err, want)
 				}
 				publish(t, target, 0, values(c.good...))

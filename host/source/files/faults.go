@@ -70,6 +70,9 @@ func unreadable(path string, err error) error {
 // unwritable wraps an error of writing down what was read.
 func unwritable(path string, err error) error {
 	err = fmt.Errorf("write source log: %w", err)
+	if _, known := errors.AsType[*fault.Error](err); known {
+		return err // a log that it is made from cannot be read
+	}
 	if durable.NoSpace(err) {
 		return fault.New(CodeNoSpace, path, err, "make room on the disk of the checkpoint; the job goes on by itself")
 	}
