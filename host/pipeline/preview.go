@@ -183,25 +183,26 @@ func (v *Preview) compare(ctx context.Context, p *Program, t *tail) (err error) 
 	return err
 }
 
-// consent refuses a job that has changed in a way that needs the user's word, and one whose change cannot be made.
-func (p *Program) consent(ctx context.Context) error {
+// consent refuses a job that has changed in a way that needs the user's word, and one whose change cannot be made. It reports
+// whether there is a change that was allowed.
+func (p *Program) consent(ctx context.Context) (allowed bool, err error) {
 	t, err := p.lookAtTail(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	changes, _, err := p.changes(ctx, t)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if never := having(changes, job.Impossible); len(never) > 0 {
-		return fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d in a way that its checkpoint cannot take: %s", t.before.Batch, strings.Join(never, "; ")),
+		return false, fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d in a way that its checkpoint cannot take: %s", t.before.Batch, strings.Join(never, "; ")),
 			"take the change back, or do as it says; or go on in a new checkpoint with `wasmill checkpoint fork --to DIR`, which carries no state")
 	}
 	found := having(changes, job.NeedsConsent)
 	if len(found) == 0 || p.env.AllowChanges {
-		return nil
+		return len(found) > 0, nil
 	}
-	return fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d: %s", t.before.Batch, strings.Join(found, "; ")),
+	return false, fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d: %s", t.before.Batch, strings.Join(found, "; ")),
 		"take the change back, give the job a checkpoint of its own, or accept it with `wasmill run --allow-changes`; `wasmill plan` shows all changes")
 }
 
