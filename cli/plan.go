@@ -53,6 +53,8 @@ type planShown struct {
 	Unseen []checkpoint.Finding `json:"unseen,omitempty"`
 	// Clusters are those that the job publishes to.
 	Clusters []planCluster `json:"clusters,omitempty"`
+	// Shared are tables that several sinks write to, one of them by a key.
+	Shared []pipeline.SharedTable `json:"sharedTables,omitempty"`
 }
 
 type planStock struct {
@@ -142,7 +144,7 @@ func showPlan(name, dir string, v *pipeline.Preview) *planShown {
 	s := &planShown{
 		Job: name, Checkpoint: dir, QueryID: v.QueryID, Revision: v.Revision, Decided: v.Before, Compatible: v.Compatible(),
 		Changes: []planChange{}, Unknown: v.Unknown, Paths: []planPath{}, Unread: append([]string{}, v.Unread...), GoneSinks: v.Gone,
-		Findings: append([]checkpoint.Finding{}, v.Findings...), Unseen: v.Unseen,
+		Findings: append([]checkpoint.Finding{}, v.Findings...), Unseen: v.Unseen, Shared: v.Shared,
 		Next: planNext{Batch: int64(v.Batch), Planned: v.Planned, Sources: []planSource{}},
 	}
 	s.State = v.State
@@ -223,11 +225,23 @@ func (s *planShown) page(policy string) *page {
 		p.row(strings.Join(path.Steps, " -> "), path.Guarantee, path.Why)
 	}
 	p.line("")
+	s.sharedRows(p)
 	s.stateRows(p)
 	s.stockRows(p)
 	s.unreadRows(p)
 	s.changes(p)
 	return p
+}
+
+// sharedRows name the tables in which sinks may write over each other's rows.
+func (s *planShown) sharedRows(p *page) {
+	for _, t := range s.Shared {
+		p.line("SEVERAL SINKS WRITE TO ONE TABLE, %s of %s: %s. They do so one after the other in each batch, in this order; of rows with one key the last stands, and a row that is only added is refused where its key is there",
+			t.Table, t.Connection, strings.Join(t.Sinks, ", "))
+	}
+	if len(s.Shared) > 0 {
+		p.line("")
+	}
 }
 
 // unreadRows name the ports that nothing reads. Those of late records come first: of the others a transform may use none.

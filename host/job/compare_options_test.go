@@ -241,4 +241,3 @@ func otherValues(f *Field, now string) []string {
 	}
 	return slices.DeleteFunc(slices.Clone(out), func(text string) bool { return text == now })
 }
-

@@ -44,6 +44,35 @@ type Preview struct {
 	StateBatch checkpoint.BatchID
 	// Clusters are those that the job publishes to.
 	Clusters []Cluster
+	// Shared are tables that several sinks write to, one of them by a key.
+	Shared []SharedTable
+}
+
+// SharedTable is a table of a connection that several sinks write to, in the order of the job file.
+type SharedTable struct {
+	Connection string   `json:"connection"`
+	Table      string   `json:"table"`
+	Sinks      []string `json:"sinks"`
+}
+
+// sharedTables goes by the names of tables as they are written.
+func sharedTables(j *job.Job) []SharedTable {
+	var all []SharedTable
+	keyed := map[string]bool{}
+	for i := range j.Sinks {
+		q := j.Sinks[i].SQL
+		if q == nil || q.Table == "" {
+			continue
+		}
+		at := slices.IndexFunc(all, func(t SharedTable) bool { return t.Connection == q.Connection && t.Table == q.Table })
+		if at < 0 {
+			at = len(all)
+			all = append(all, SharedTable{Connection: q.Connection, Table: q.Table})
+		}
+		all[at].Sinks = append(all[at].Sinks, j.Sinks[i].Name)
+		keyed[q.Connection+"/"+q.Table] = keyed[q.Connection+"/"+q.Table] || len(q.Key) > 0
+	}
+	return slices.DeleteFunc(all, func(t SharedTable) bool { return len(t.Sinks) < 2 || !keyed[t.Connection+"/"+t.Table] })
 }
 
 // Waiting is a last batch that is not known to be done.
@@ -83,7 +112,7 @@ func (p *Program) Preview(ctx context.Context) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Preview{Revision: p.Revision, Unread: UnreadPorts(g), Paths: paths(g, policy), Stock: p.stockShown()}
+	v := &Preview{Revision: p.Revision, Unread: UnreadPorts(g), Paths: paths(g, policy), Stock: p.stockShown(), Shared: sharedTables(p.Job)}
 	tail, found, err := p.standing(ctx)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,8 @@ import (
 type Use struct {
 	// ReadOnly connections look and change nothing.
 	ReadOnly bool
-	// Create lets a database be made that is a file and not there yet.
+	// Create lets a database be made that is a file and not there yet; with ReadOnly it is an empty one in memory, to see what
+	// making it would come to.
 	Create bool
 	// Session names who connects, so that connections of an earlier owner can be told from those of others.
 	Session string

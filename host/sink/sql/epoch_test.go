@@ -278,10 +278,13 @@ func TestInspectMakesNothing(t *testing.T) {
 		same.Name, same.Create = "same", false
 		other.Name, other.Table, other.Create = "other", "y", false
 		own.Name, own.Table, own.Create, own.Statement = "own", "", false, "insert into x values (:a)"
+		foreign := own
+		foreign.Statement = "insert into y values (:a)"
 		for i := range 2 {
 			looks("")
 			looks("", same, own)
 			looks(sql.CodeTable, other)
+			looks(sql.CodeTable, foreign)
 			if _, err := os.Stat(w.path); w.kind == "sqlite" && i == 0 && err == nil {
 				t.Error("the database was made")
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/fault"
@@ -22,9 +23,11 @@ func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, err
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Patience)
 	defer cancel()
 	look := &Target{cfg: t.cfg, query: o.Query, order: t.order}
-	conn, err := t.cfg.Database.Connect(ctx, Use{ReadOnly: true, Session: "wasmill", Limits: t.cfg.Limits})
-	if err != nil && t.toBeMade(err) {
-		return nothing, look.lookAtNone()
+	use := Use{ReadOnly: true, Session: "wasmill", Limits: t.cfg.Limits}
+	conn, err := t.cfg.Database.Connect(ctx, use)
+	if t.toBeMade(err) {
+		use.Create = true
+		conn, err = t.cfg.Database.Connect(ctx, use)
 	}
 	if err != nil {
 		return nothing, t.fault(t.place(), err)
@@ -43,19 +46,6 @@ func (t *Target) lookAtTables(ctx context.Context) error {
 	for _, r := range t.order {
 		if err := t.lookAt(ctx, r.sink, made); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// lookAtNone says which sink lacks its table in a database that opening makes.
-func (t *Target) lookAtNone() error {
-	made := map[string]bool{}
-	for _, r := range t.order {
-		s := r.sink
-		made[s.Table] = made[s.Table] || s.Create
-		if s.Table != "" && !made[s.Table] {
-			return t.fault(t.tablePlace(s), missingTable())
 		}
 	}
 	return nil
@@ -81,11 +71,25 @@ func (t *Target) lookAt(ctx context.Context, s *Sink, made map[string]bool) erro
 			return t.fault(place, err)
 		}
 	}
-	if s.Statement != "" && len(made) > 0 {
-		return nil // it may be about a table that is not there yet
-	}
 	_, err = t.conn.Bind(ctx, s, table)
+	if err != nil && s.Statement != "" && t.aboutMade(err, made) {
+		return nil
+	}
 	return t.fault(place, err)
+}
+
+// aboutMade tells that a statement is refused for a table that is not there yet and that opening makes.
+func (t *Target) aboutMade(err error, made map[string]bool) bool {
+	if t.cfg.Database.Explain(err).Code != CodeTable {
+		return false
+	}
+	words := strings.FieldsFunc(err.Error(), func(r rune) bool { return strings.ContainsRune(`". `, r) })
+	for name := range made {
+		if n, err := ParseName(name); err == nil && slices.Contains(words, n.Table) {
+			return true
+		}
+	}
+	return false
 }
 
 // lookAtNew says why a table that is not there cannot be made.

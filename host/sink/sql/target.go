@@ -117,8 +117,8 @@ func (t *Target) patiently(ctx context.Context, longest time.Duration, f func() 
 func (t *Target) connect(ctx context.Context) error {
 	use := Use{Session: t.session(), Limits: t.cfg.Limits}
 	conn, err := t.cfg.Database.Connect(ctx, use)
-	if err != nil && t.toBeMade(err) {
-		if err := t.lookAtNone(); err != nil {
+	if t.toBeMade(err) {
+		if _, err := t.Inspect(ctx, sink.Owner{Query: t.query}); err != nil {
 			return err
 		}
 		use.Create = true
@@ -188,17 +188,13 @@ func (t *Target) table(ctx context.Context, s *Sink) (*Table, error) {
 
 // noTable also looks for the name as databases fold it.
 func (t *Target) noTable(ctx context.Context, name string) error {
-	m := missingTable()
+	m := &Mismatch{Code: CodeTable, Err: errors.New("there is no such table"), WayOut: "create the table, or let it be made: `createTable: true`"}
 	if lower := strings.ToLower(name); lower != name {
 		if other, err := t.conn.Table(ctx, lower); err == nil && other != nil {
 			m.WayOut = "there is one called " + lower + ": write the name as the database has it"
 		}
 	}
 	return m
-}
-
-func missingTable() *Mismatch {
-	return &Mismatch{Code: CodeTable, Err: errors.New("there is no such table"), WayOut: "create the table, or let it be made: `createTable: true`"}
 }
 
 // Columns returns the columns of a table as a sink without a schema of its own has them: all that can be written and do not

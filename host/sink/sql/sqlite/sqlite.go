@@ -68,9 +68,12 @@ type rawConn interface {
 // Connect implements sql.Database.
 func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
 	mode := "rw"
-	if use.Create {
+	switch _, err := os.Stat(d.path); {
+	case use.Create && use.ReadOnly:
+		mode = "memory"
+	case use.Create:
 		mode = "rwc"
-	} else if _, err := os.Stat(d.path); errors.Is(err, fs.ErrNotExist) {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: %s", sql.ErrNoDatabase, d.path)
 	}
 	name := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: d.path}).EscapedPath(), RawQuery: "mode=" + mode}).String()
