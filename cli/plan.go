@@ -21,7 +21,7 @@ func planCommand(e *Env) *ucli.Command {
 		Usage:     "show what a job would do next, its guarantees, and whether its checkpoint fits it",
 		ArgsUsage: "[JOB.yaml]",
 		Description: "Takes nothing over and writes nothing; the job may be running. Exits with 3 when the job has changed in a way that needs " +
-			"your word (`wasmill run --allow-changes`) or a fresh checkpoint, and when a sink is not as the job and the checkpoint have it: tables are looked at.\nA server that is away is said to be so, and changes the exit code by nothing. Without a name it takes " + DefaultJobFile + ".",
+			"your word (`wasmill run --allow-changes`) or a fresh checkpoint, and when a sink is not as the job and the checkpoint have it: tables are looked at.\nA server that is away is said to be so, and is no reason for a 3. Without a name it takes " + DefaultJobFile + ".",
 		Flags:  append(engineFlags(), outputFlag()),
 		Action: func(c *ucli.Context) error { return e.plan(c) },
 	}
