@@ -205,16 +205,7 @@ func (s *planShown) page(policy string) *page {
 		p.line("Where the job is running, this is the batch that it is at.")
 		p.line("")
 	}
-	if len(s.Findings) > 0 {
-		p.line("THE NEXT START REFUSES")
-		findingRows(p, s.Findings)
-		p.line("")
-	}
-	if len(s.Unseen) > 0 {
-		p.line("AWAY, so nothing is known of what is there")
-		findingRows(p, s.Unseen)
-		p.line("")
-	}
+	s.targetRows(p)
 	s.Next.rows(p)
 	p.line("")
 	for i := range s.Clusters {
@@ -231,17 +222,6 @@ func (s *planShown) page(policy string) *page {
 	s.unreadRows(p)
 	s.changes(p)
 	return p
-}
-
-// sharedRows name the tables in which sinks may write over each other's rows.
-func (s *planShown) sharedRows(p *page) {
-	for _, t := range s.Shared {
-		p.line("SEVERAL SINKS WRITE TO ONE TABLE, %s of %s: %s. They do so one after the other in each batch, in this order; of rows with one key the last stands, and a row that is only added is refused where its key is there",
-			t.Table, t.Connection, strings.Join(t.Sinks, ", "))
-	}
-	if len(s.Shared) > 0 {
-		p.line("")
-	}
 }
 
 // unreadRows name the ports that nothing reads. Those of late records come first: of the others a transform may use none.
