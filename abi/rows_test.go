@@ -1,8 +1,14 @@
 package abi
 
 import (
+	"encoding/binary"
 	"encoding/hex"
+	"fmt"
+	"maps"
 	"math"
+	"math/big"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -57,7 +63,25 @@ func TestVectorsRows(t *testing.T) {
 		{"empty ones", nested, func(w *RowWriter) { w.Length(0); w.Length(0); w.Null() }, `{"tags":[],"by":{},"place":null}`, "", ""},
 		{"a value too few", "a: int8, b: string", func(w *RowWriter) { w.Int8(1) }, "", "row", "b"},
 		{"a byte too many", "a: int8", func(w *RowWriter) { w.Int8(1); w.Null() }, "", "row", ""},
-		{"neither null nor a value", "a: int8", func(w *RowWriter) { w.buf = append(w.buf, 2, 1) }, "", "row", "a"},
+		{"neither null nor a value", "a: int8", func(w *RowWriter) { w.buf = append(w.buf, 4, 1) }, "", "row", "a"},
+		{"does not fit", "a: int8, b: int32", func(w *RowWriter) { w.Int8(1); w.Unfit(); w.Null() }, "", "range", "b"},
+		{"does not fit inside", "a: list<struct<b: map<string, decimal(9,2)>>>", func(w *RowWriter) {
+			w.Length(2)
+			w.Null()
+			w.Present()
+			w.Length(1)
+			w.Key(func(w *RowWriter) { w.Bytes([]byte("k")) })
+			w.Unfit()
+		}, "", "range", `a[1].b{"k"}`},
+		{"a length that does not fit", "a: list<int8>", func(w *RowWriter) { w.Length(-1) }, "", "range", "a"},
+		{"a key that does not fit", "a: map<int16, int8>", func(w *RowWriter) {
+			w.Length(2)
+			w.Key(func(w *RowWriter) { w.Int16(0x303) })
+			w.Null()
+			w.Key((*RowWriter).Unfit)
+			w.Int8(1)
+		}, "", "range", "a[1]"},
+		{"a key that is null", "a: map<decimal(38,0), int8>", func(w *RowWriter) { w.Length(1); w.Key((*RowWriter).Null); w.Int8(1) }, "", "range", "a[0]"},
 		{"a text longer than its row", "a: string", func(w *RowWriter) { w.Length(5) }, "", "row", "a"},
 		{"more elements than its row has bytes", "a: list<int8>", func(w *RowWriter) { w.Length(math.MaxUint32) }, "", "row", "a"},
 		{"not UTF-8", "a: list<string>", func(w *RowWriter) { w.Length(1); w.Bytes([]byte{0xff}) }, "", "type", "a[0]"},
@@ -96,6 +120,63 @@ func TestVectorsRows(t *testing.T) {
 		vectors = append(vectors, v)
 	}
 	goldenJSON(t, "rows.json", vectors)
+}
+
+// TestVectorsCells are numbers at the edges of all widths as the SDKs write them, from any number of 64 bits: a number that
+// does not fit is never cut.
+func TestVectorsCells(t *testing.T) {
+	var vectors []object
+	for _, c := range []struct {
+		typ  string
+		size int
+	}{{"int8", 1}, {"int16", 2}, {"int32", 4}, {"int64", 8}, {"int128", 16}, {"count", 4}} {
+		for _, n := range edges() {
+			least, end := new(big.Int), new(big.Int).Lsh(big.NewInt(1), uint(8*c.size))
+			if c.typ != "count" {
+				end.Rsh(end, 1)
+				least.Neg(end)
+			}
+			cell := []byte{RowUnfit}
+			if n.Cmp(least) >= 0 && n.Cmp(end) < 0 {
+				b := new(big.Int).And(n, new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(1))).FillBytes(make([]byte, 16))
+				slices.Reverse(b)
+				cell = append([]byte{1}, b[:c.size]...)
+			}
+			vectors = append(vectors, object{"type": c.typ, "text": n.String(), "hex": hex.EncodeToString(cell)})
+		}
+	}
+	for text, f := range map[string]float64{"3.4028235e38": 3.4028235e38, "-3.5e38": -3.5e38, "0.3333333333333333": 1.0 / 3, "Infinity": math.Inf(1)} {
+		cell := []byte{RowUnfit}
+		if near := float32(f); !math.IsInf(float64(near), 0) || math.IsInf(f, 0) {
+			cell = binary.LittleEndian.AppendUint32([]byte{1}, math.Float32bits(near))
+		}
+		vectors = append(vectors, object{"type": "float", "text": text, "hex": hex.EncodeToString(cell)})
+	}
+	slices.SortFunc(vectors, func(a, b object) int {
+		return strings.Compare(fmt.Sprint(a["type"], " ", a["text"]), fmt.Sprint(b["type"], " ", b["text"]))
+	})
+	goldenJSON(t, "cells.json", vectors)
+}
+
+// edges are numbers of 64 bits about the powers of two at which the widths end, and those of ten at which decimals do.
+func edges() []*big.Int {
+	all := map[string]*big.Int{}
+	about := func(n *big.Int) {
+		for d := int64(-1); d <= 1; d++ {
+			for _, x := range []*big.Int{new(big.Int).Add(n, big.NewInt(d)), new(big.Int).Sub(big.NewInt(d), n)} {
+				if x.IsInt64() {
+					all[x.String()] = x
+				}
+			}
+		}
+	}
+	for _, bits := range []uint{0, 7, 8, 15, 16, 31, 32, 33, 62, 63} {
+		about(new(big.Int).Lsh(big.NewInt(1), bits))
+	}
+	for _, digits := range []int64{9, 18} {
+		about(new(big.Int).Exp(big.NewInt(10), big.NewInt(digits), nil))
+	}
+	return slices.Collect(maps.Values(all))
 }
 
 func TestRowHash(t *testing.T) {

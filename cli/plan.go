@@ -92,6 +92,7 @@ type planSource struct {
 	Lines   *int64          `json:"lines,omitempty"`   // in place of records: blank ones count
 	Offsets *int64          `json:"offsets,omitempty"` // in place of records: not each holds one
 	Bytes   *int64          `json:"bytes,omitempty"`
+	Remark  string          `json:"remark,omitempty"`
 }
 
 type planPath struct {
@@ -163,7 +164,7 @@ func showPlan(name, dir string, v *pipeline.Preview) *planShown {
 	}
 	for i := range v.Sources {
 		u := &v.Sources[i]
-		src := planSource{Name: u.Source, New: u.From != u.To, From: offset(u.From.Line), To: offset(u.To.Line)}
+		src := planSource{Name: u.Source, New: u.From != u.To, From: offset(u.From.Line), To: offset(u.To.Line), Remark: u.Remark}
 		if u.Measured {
 			src.Parts, src.Records, src.Bytes = &u.Extent.Parts, &u.Extent.Records, &u.Extent.Bytes
 			if u.Extent.Lines {
@@ -299,6 +300,9 @@ func (n *planNext) rows(p *page) {
 		}
 		if !src.New {
 			p.row(src.Name, "nothing new", "at "+standing(src.From))
+			if src.Remark != "" {
+				p.line("%s: %s", src.Name, src.Remark)
+			}
 			continue
 		}
 		p.row(src.Name, src.amount(), "from "+standing(src.From)+" to "+standing(src.To))

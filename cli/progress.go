@@ -14,6 +14,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/source"
 )
 
 // Ways to show progress.
@@ -55,6 +56,8 @@ type lineProgress struct {
 	tty     bool
 	lags    *sourceLags // nil: not known
 	state   *stateWatch // nil: no state
+	left    []*source.LeftOutError
+	more    int64 // that are not in left
 	// verifies is set when a share of the batches is verified, and checked counts those.
 	verifies bool
 	checked  int64
@@ -136,6 +139,20 @@ func (p *lineProgress) close(failed error) {
 	}
 	fmt.Fprintf(p.w, "%s, %s in, %s out, %s", count(p.batches, "batch", "batches"), count(p.in, "record", "records"), thousands(p.out), p.asideText()+p.verifiedText())
 	fmt.Fprintf(p.w, ", in %s\n", elapsed)
+	p.leftOut()
+}
+
+// maxLeftOut bounds the lines that say what was left out. The log names all.
+const maxLeftOut = 10
+
+// leftOut says what sources went on without.
+func (p *lineProgress) leftOut() {
+	for _, l := range p.left {
+		fmt.Fprintf(p.w, "LEFT OUT of %s: %s\n", printable(l.Split), l.Amount())
+	}
+	if p.more > 0 {
+		fmt.Fprintf(p.w, "LEFT OUT %s more, which the log names\n", count(p.more, "time", "times"))
+	}
 }
 
 // verifiedText says how many batches were verified, where any can be.

@@ -153,6 +153,7 @@ func (e *Env) run(c *ucli.Context) (err error) {
 	defer func() { r.close(err) }()
 	penv := e.pipelineEnv(c, eng, log)
 	penv.Lag = r.metrics.lags.told
+	penv.LeftOut = r.leftOut
 	penv.Events, penv.AllowChanges, penv.Update = r.events(ctx), c.Bool("allow-changes"), c.StringSlice("update")
 	penv.State = r.stateEvents()
 	if share > 0 {

@@ -13,8 +13,10 @@ import (
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint/durable"
 	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/sandbox"
 	"github.com/wasmill/wasmill/host/sandbox/trial"
+	"github.com/wasmill/wasmill/host/sink"
 )
 
 // Codes of `transform check`.
@@ -108,7 +110,7 @@ func (e *Env) check(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := e.try(c, b, trial.Options{Config: config, Limits: limits})
+	r, err := e.try(c, b, trial.Options{Config: config, Limits: limits, Rows: rowCheck})
 	if err != nil {
 		return withLimits(err)
 	}
@@ -127,6 +129,23 @@ func (e *Env) check(c *ucli.Context) error {
 		return errFindings
 	}
 	return err
+}
+
+// rowCheck reads binary rows as a sink of their columns does.
+func rowCheck(columns string) (trial.RowCheck, error) {
+	schema, err := rows.RowSchema(columns)
+	if err != nil {
+		return nil, err
+	}
+	table := rows.NewTable(schema)
+	return func(row []byte) (malformed bool, err error) {
+		table.Reset()
+		err = table.Append(row)
+		if m, ok := errors.AsType[*sink.Misfit](err); ok {
+			malformed = m.Code == "row" || m.Code == "columns" || m.Code == "not_json"
+		}
+		return malformed, err
+	}, nil
 }
 
 // configOf is the config that the module starts with, as canonical JSON.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/source"
 	"github.com/wasmill/wasmill/statestore"
 )
 
@@ -51,6 +52,18 @@ func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 	}
 	r.log.Info("listening", "address", r.server.address())
 	return nil
+}
+
+// leftOut takes up what a source goes on without, for the summary.
+func (r *running) leftOut(l *source.LeftOutError) {
+	p, ok := r.progress.(*lineProgress)
+	switch {
+	case !ok:
+	case len(p.left) < maxLeftOut:
+		p.left = append(p.left, l)
+	default:
+		p.more++
+	}
 }
 
 func (r *running) close(failed error) {

@@ -138,26 +138,32 @@ func windowGo(t *testing.T) sandbox.Binary {
 	if n := strings.Count(code, "\n"); n > 60 {
 		t.Errorf("the windowed count has %d lines, 60 are allowed", n)
 	}
+	return buildGo(t, "window", code, manifest)
+}
+
+// buildGo builds a module in Go as the README says, with its manifest beside it.
+func buildGo(t *testing.T, name, code, manifest string) sandbox.Binary {
+	t.Helper()
 	dir := t.TempDir()
 	sdk, err := filepath.Abs("../abi/sdk/go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{
+	for file, text := range map[string]string{
 		"main.go": code, "manifest.json": manifest,
-		"go.mod": "module window\n\ngo 1.26.0\n\nrequire github.com/wasmill/wasmill/abi/sdk/go v0.0.0\n\nreplace github.com/wasmill/wasmill/abi/sdk/go => " + sdk + "\n",
+		"go.mod": "module " + name + "\n\ngo 1.26.0\n\nrequire github.com/wasmill/wasmill/abi/sdk/go v0.0.0\n\nreplace github.com/wasmill/wasmill/abi/sdk/go => " + sdk + "\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", "window.wasm", ".")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", "module.wasm", ".")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return sandbox.Binary{Name: "window-go", Wasm: []byte(mustRead(t, filepath.Join(dir, "window.wasm"))), Sidecar: []byte(manifest)}
+	return sandbox.Binary{Name: name + "-go", Wasm: []byte(mustRead(t, filepath.Join(dir, "module.wasm"))), Sidecar: []byte(manifest)}
 }
 
 func windowC(t *testing.T) sandbox.Binary {

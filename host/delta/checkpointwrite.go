@@ -100,7 +100,7 @@ func (s *Snapshot) checkpointActions() []Action {
 	for _, d := range s.state.domains.all() {
 		actions = append(actions, Action{Domain: &d})
 	}
-	oldest := s.TimestampMS - s.fileRetention().Milliseconds()
+	oldest := s.TimestampMS - s.Metadata.fileRetention().Milliseconds()
 	for _, r := range s.state.removed.all() {
 		if r.DeletionTimestamp == nil || *r.DeletionTimestamp <= oldest {
 			continue

@@ -80,8 +80,8 @@ func (s *Snapshot) TxnRetention() (d time.Duration, set bool) {
 }
 
 // fileRetention is how long a removed file is remembered.
-func (s *Snapshot) fileRetention() time.Duration {
-	d, err := ParseInterval(s.Metadata.Configuration[propFileRetention])
+func (m *Metadata) fileRetention() time.Duration {
+	d, err := ParseInterval(m.Configuration[propFileRetention])
 	if err != nil {
 		return defaultFileLifetime
 	}

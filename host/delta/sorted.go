@@ -69,6 +69,17 @@ func (s sorted[V]) with(changes []item[V]) sorted[V] {
 	return out
 }
 
+// only returns the map of those that are to be kept.
+func (s sorted[V]) only(keep func(V) bool) sorted[V] {
+	var out []item[V]
+	for key, value := range s.all() {
+		if keep(value) {
+			out = append(out, item[V]{key: key, value: value})
+		}
+	}
+	return sorted[V]{base: out, n: len(out)}
+}
+
 // merge lays newer over older; keepGone keeps the marks of what is gone.
 func merge[V any](older, newer []item[V], keepGone bool) []item[V] {
 	out := make([]item[V], 0, len(older)+len(newer))

@@ -11,6 +11,7 @@ type state struct {
 	metadata  *Metadata
 	files     sorted[*Add]    // by fileKey
 	removed   sorted[*Remove] // by fileKey
+	kept      int             // removed files that were left when the old ones were forgotten last
 	txns      sorted[Txn]     // by application
 	domains   sorted[DomainMetadata]
 }
@@ -24,7 +25,22 @@ func (s *state) apply(e *Entry) (*state, error) {
 	out.version = e.Version
 	out.setTime(e)
 	out.take(e.Actions)
+	out.forget()
 	return &out, nil
+}
+
+// fewRemoved is a number of removed files for which it is not worth to look for old ones.
+const fewRemoved = 1000
+
+// forget drops removed files that no checkpoint has kept for long, whenever they have doubled: a log that is followed for
+// months must not hold all that ever was. Those without a date stay, as it is not known how old they are.
+func (s *state) forget() {
+	if s.metadata == nil || s.removed.len() <= 2*s.kept+fewRemoved {
+		return
+	}
+	oldest := s.timestamp - 2*s.metadata.fileRetention().Milliseconds()
+	s.removed = s.removed.only(func(r *Remove) bool { return r.DeletionTimestamp == nil || *r.DeletionTimestamp > oldest })
+	s.kept = s.removed.len()
 }
 
 // setTime takes the time of the state's version from its entry.

@@ -18,4 +18,4 @@ func (s *Snapshot) Tombstones() iter.Seq[*Remove] {
 }
 
 // FileRetention is how long the table remembers a removed file, and keeps it for readers of older versions.
-func (s *Snapshot) FileRetention() time.Duration { return s.fileRetention() }
+func (s *Snapshot) FileRetention() time.Duration { return s.Metadata.fileRetention() }

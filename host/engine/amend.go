@@ -23,7 +23,13 @@ func (e *Engine) maySkip(err error) bool {
 // amend plans an undecided batch again, from where the batch before ended, over what is there now. The
 // batch's time and watermark stay.
 func (e *Engine) amend(ctx context.Context, b *batch, why error) error {
-	e.cfg.Events.warning(fmt.Sprintf("amend the plan of batch %d: input is lost", b.plan.Batch), why)
+	e.cfg.Events.warning(fmt.Sprintf("plan batch %d again: its input is not what was planned", b.plan.Batch), why)
+	for i := range e.cfg.Graph.Sources {
+		s := &e.cfg.Graph.Sources[i]
+		if r, ok := s.Source.(source.Reviewer); ok && s.SkipLost {
+			r.Review(ctx, source.Range{From: b.prev.Position(s.Name), To: b.plan.Position(s.Name)})
+		}
+	}
 	ends, _, err := e.ends(ctx, b.prev)
 	if err != nil {
 		return err

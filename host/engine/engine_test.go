@@ -350,6 +350,8 @@ func TestLostInput(t *testing.T) {
 	for _, skip := range []bool{false, true} {
 		w := newWorld(t)
 		w.skipLost = skip
+		var reviewed []source.Range
+		w.review = func(r source.Range) { reviewed = append(reviewed, r) }
 		w.in.Append(numbered("v", 16)...)
 		p := &sim.Process{}
 		p.Hook = func(_ int, call string) error {
@@ -364,7 +366,13 @@ func TestLostInput(t *testing.T) {
 			if lost := (*source.ChangedError)(nil); !errors.As(err, &lost) {
 				t.Errorf("got %v", err)
 			}
+			if reviewed != nil {
+				t.Errorf("reviewed %v, and nothing is left out", reviewed)
+			}
 			continue
+		}
+		if len(reviewed) == 0 || reviewed[0].From == reviewed[0].To {
+			t.Errorf("what was planned and is planned anew was reviewed as %v", reviewed)
 		}
 		if err != nil {
 			t.Fatal(err)

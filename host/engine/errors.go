@@ -8,6 +8,7 @@ import (
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sink"
+	"github.com/wasmill/wasmill/host/source"
 )
 
 // Codes of the engine's faults.
@@ -62,7 +63,7 @@ func tooMuch(batch checkpoint.BatchID, read, most int64) error {
 func letterRefused(sinkName string, batch checkpoint.BatchID, lt *letter, misfit error) error {
 	return fault.New(CodeLetterRefused, "sink "+sinkName,
 		fmt.Errorf("batch %d: it does not take a dead letter: %w; the letter says %s: %s", batch, misfit, lt.word, lt.reason),
-		"give the dead letters a sink that takes any JSON object, as files in jsonl do, or a topic with the default `maxMessage`")
+		"give the dead letters a sink that takes any JSON object, as files in jsonl do, or a topic with the default `maxMessage`; or a table with the columns that stand in the reference of the job file under dead letters")
 }
 
 // stopped is the answer to a record that cannot be processed under policy stop.
@@ -78,7 +79,23 @@ func stopped(g *Graph, lt letter) error {
 		place += ", transform " + lt.stage
 	}
 	return fault.New(CodeRecordStopped, place, fmt.Errorf("%s: %s", lt.word, lt.said()),
-		raise(lt.stage, abi.TrapName(lt.word))+"mend the transform, or the record (of files: then start once with `onDataLoss: skip` of the source, which reads the file as it is now), and start again; or set `errors: {policy: dead-letter, deadLetters: <sink>}` to set such records aside")
+		raise(lt.stage, abi.TrapName(lt.word))+"mend the transform and start again; or, with the input as it is, set `errors: {policy: dead-letter, deadLetters: <sink>}`, which sets such records aside (`policy: skip` drops and counts them)"+mending(g, lt))
+}
+
+// mending says how the record itself is mended, where its source is known and that can be done.
+func mending(g *Graph, lt letter) string {
+	i := lt.origin.edge.Source
+	if i < 0 && len(g.Sources) == 1 {
+		i = 0
+	}
+	if i < 0 {
+		return ""
+	}
+	m, ok := g.Sources[i].Source.(source.Mendable)
+	if !ok {
+		return ""
+	}
+	return "; or mend " + m.Mend()
 }
 
 // raise says how to raise the limit that a trap is about, as the beginning of a way out; "" for a trap about none.

@@ -303,17 +303,20 @@ func (l *lane) fillLetters(b *batchRun) error {
 func (l *lane) fillLetter(b *batchRun, lt *letter) error {
 	dead := l.sinks[l.r.policy.Sink]
 	var misfit *sink.Misfit
+	form := formOf(dead.lane)
 	for _, cut := range letterCuts {
-		r, err := lt.record(l.r.g, b, cut)
-		if err != nil {
-			return err
-		}
-		err = dead.lane.Append(r)
-		if err == nil {
-			return l.taken(dead, r)
-		}
-		if !errors.As(err, &misfit) {
-			return fmt.Errorf("sink %s: take a dead letter: %w", dead.node.Name, err)
+		for _, form.plain = range []bool{false, true} {
+			r, err := lt.record(l.r.g, b, cut, form)
+			if err != nil {
+				return err
+			}
+			err = dead.lane.Append(r)
+			if err == nil {
+				return l.taken(dead, r)
+			}
+			if !errors.As(err, &misfit) {
+				return fmt.Errorf("sink %s: take a dead letter: %w", dead.node.Name, err)
+			}
 		}
 	}
 	return letterRefused(dead.node.Name, b.plan.Batch, lt, misfit)

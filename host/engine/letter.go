@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/wasmill/wasmill/abi"
+	"github.com/wasmill/wasmill/host/sink"
 )
 
 // Codes of the host's own dead letters; a guest's are not negative.
@@ -31,6 +33,22 @@ type letterCut struct {
 // letterCuts are tried one after the other until the sink takes the letter: what does not fit one sink may be too large for
 // that of the letters too.
 var letterCuts = [...]letterCut{{1 << 20, math.MaxInt}, {64 << 10, 64 << 10}, {4 << 10, 4 << 10}, {0, 0}}
+
+// letterForm is how a letter says bytes that are no text. The zero form is that of a sink that takes any JSON.
+type letterForm struct {
+	// binary finds the columns that take bytes in base64; nil where there are none.
+	binary func(path ...string) bool
+	// plain is for columns of texts: an object there would fit none of them, nor NUL those of every database.
+	plain bool
+}
+
+// formOf is the form for a lane's columns.
+func formOf(l sink.Lane) letterForm {
+	if c, ok := l.(sink.Columned); ok {
+		return letterForm{binary: c.Binary}
+	}
+	return letterForm{}
+}
 
 // origin is where a record came from.
 type origin struct {
@@ -120,12 +138,12 @@ type letterHeader struct {
 }
 
 // record makes the output record of a letter: the JSON as value, the original key as key, both as far as the cut allows.
-func (lt *letter) record(g *Graph, b *batchRun, cut letterCut) (*abi.Record, error) {
+func (lt *letter) record(g *Graph, b *batchRun, cut letterCut, form letterForm) (*abi.Record, error) {
 	out := letterJSON{
 		Query: b.query, Batch: int64(b.plan.Batch), Stage: lt.stage, Module: lt.module,
 		Source: g.sourceName(lt.origin.edge), Split: lt.origin.split, Partition: lt.origin.partition, Offset: lt.origin.offset,
 		Time: time.UnixMilli(b.plan.TimeMS).UTC().Format("2006-01-02T15:04:05.000Z"),
-		Code: lt.code, Word: lt.word, Reason: lt.reason, Headers: []letterHeader{},
+		Code: lt.code, Word: lt.word, Reason: form.text([]byte(lt.reason)), Headers: []letterHeader{},
 	}
 	out.Truncated = lt.cut
 	short := func(p []byte, most int) []byte {
@@ -133,10 +151,15 @@ func (lt *letter) record(g *Graph, b *batchRun, cut letterCut) (*abi.Record, err
 			return p
 		}
 		out.Truncated = true
+		if utf8.Valid(p) {
+			for most > 0 && !utf8.RuneStart(p[most]) {
+				most--
+			}
+		}
 		return p[:most]
 	}
 	key := short(lt.rec.Key, cut.other)
-	out.Key, out.Value = textOrBase64(key), textOrBase64(short(lt.rec.Value, cut.value))
+	out.Key, out.Value = form.bytes(key, "key"), form.bytes(short(lt.rec.Value, cut.value), "value")
 	room := cut.other
 	for _, h := range lt.rec.Headers {
 		size := len(h.Name) + len(h.Value)
@@ -145,7 +168,7 @@ func (lt *letter) record(g *Graph, b *batchRun, cut letterCut) (*abi.Record, err
 			continue
 		}
 		room -= size
-		out.Headers = append(out.Headers, letterHeader{Name: validText(h.Name), Value: textOrBase64(h.Value)})
+		out.Headers = append(out.Headers, letterHeader{Name: form.text(h.Name), Value: form.bytes(h.Value, "headers", "value")})
 	}
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -156,23 +179,32 @@ func (lt *letter) record(g *Graph, b *batchRun, cut letterCut) (*abi.Record, err
 	return &abi.Record{Key: key, Value: bytes.TrimRight(text.Bytes(), "\n"), Index: abi.NoIndex}, nil
 }
 
-// textOrBase64 is a JSON string for text, {"base64": ..} for other bytes, null for null.
-func textOrBase64(p []byte) any {
+// bytes is base64 for a column of bytes. For others it is a JSON string for text and {"base64": ..} for other bytes, in a plain
+// letter as a text of its own. Null is null.
+func (f letterForm) bytes(p []byte, path ...string) any {
 	switch {
 	case p == nil:
 		return nil
-	case utf8.Valid(p):
+	case f.binary != nil && f.binary(path...):
+		return base64.StdEncoding.EncodeToString(p)
+	case utf8.Valid(p) && (!f.plain || bytes.IndexByte(p, 0) < 0):
 		return string(p)
+	case f.plain:
+		return `{"base64":"` + base64.StdEncoding.EncodeToString(p) + `"}`
 	}
 	return map[string]string{"base64": base64.StdEncoding.EncodeToString(p)}
 }
 
-// validText makes a text of what should be one.
-func validText(p []byte) string {
-	if utf8.Valid(p) {
-		return string(p)
+// text makes a text of what should be one.
+func (f letterForm) text(p []byte) string {
+	text := string(p)
+	if !utf8.ValidString(text) {
+		text = string([]rune(text))
 	}
-	return string([]rune(string(p)))
+	if f.plain {
+		return strings.ReplaceAll(text, "\x00", string(utf8.RuneError))
+	}
+	return text
 }
 
 // sourceName names where an edge comes from.

@@ -45,6 +45,7 @@ type world struct {
 	batch    int64
 	workers  int
 	skipLost bool
+	review   func(source.Range) // what the source is asked to review
 	spool    engine.SpoolPolicy
 	// mutateSpool changes what is about to be spooled.
 	mutateSpool func([]checkpoint.Spooled)
@@ -111,6 +112,9 @@ func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
 			{Name: "side", Target: side, Inputs: []engine.Edge{engine.FromPort(0, 1)}},
 			{Name: "dead", Target: target("dead")},
 		},
+	}
+	if w.review != nil {
+		g.Sources[0].Source = &reviewedSource{Source: g.Sources[0].Source.(*sim.Source), review: w.review}
 	}
 	if w.guest != nil {
 		g.Stages[0].Program.(*sim.Program).NewGuest = w.guest
@@ -232,3 +236,11 @@ func isCode(err error, code string) bool {
 	var c interface{ Code() string }
 	return errors.As(err, &c) && c.Code() == code
 }
+
+// reviewedSource tells what it is asked to review.
+type reviewedSource struct {
+	*sim.Source
+	review func(source.Range)
+}
+
+func (s *reviewedSource) Review(_ context.Context, r source.Range) { s.review(r) }

@@ -81,7 +81,7 @@ func describeFilesSource() Field {
 			{
 				Name: "path", Type: TypePath, Required: true, Interpolated: true, Example: "./flights",
 				Doc: "A directory (its files and those in folders like day=2026-01-02), a file, or a pattern with *, ?, [a-z], and ** " +
-					"for any number of folders.",
+					"for any number of folders. A directory or file must be there; a pattern may match nothing yet, which `run` and `plan` say.",
 			},
 			{
 				Name: "format", Type: TypeEnum, Values: []string{"lines", "jsonl", "csv", "parquet"}, Required: true, Example: "jsonl",
@@ -109,7 +109,7 @@ func describeFilesSource() Field {
 			},
 			{
 				Name: "onDataLoss", Type: TypeEnum, Values: []string{"stop", "skip"}, Default: "stop",
-				Doc: "What happens when a file shrank, vanished or changed after it was planned: stop, or go on with what is there now, and a warning.",
+				Doc: "What happens when a file shrank, grew, vanished or changed after it was planned: stop, or take it as it is now, and say what is left out. One start with skip is enough; [files that change](#files-that-change) has the cases.",
 			},
 		},
 	}

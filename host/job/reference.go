@@ -23,7 +23,7 @@ func Reference() []byte {
 		"`0-9`, `_`, `-`. Paths are relative to the job file. `${env:X}`, `${env:X:-default}` and `${file:X}` can stand in\n" +
 		"connections, paths and topic names; they are never stored.\n")
 	b.WriteString("What fits which column, and what a dead letter looks like, stands at the end: [values and columns](#values-and-columns),\n" +
-		"[dead letters](#dead-letters).\n")
+		"[dead letters](#dead-letters), [files that change](#files-that-change).\n")
 	section(&b, &root, "")
 	b.WriteString(data)
 	return []byte(b.String())

@@ -115,6 +115,9 @@ func (p *Program) warn(what string) func(error) {
 		return nil
 	}
 	return func(err error) {
+		if l, ok := errors.AsType[*source.LeftOutError](err); ok && p.env.LeftOut != nil {
+			p.env.LeftOut(l)
+		}
 		attrs := []any{"error", err}
 		if f, ok := errors.AsType[*fault.Error](err); ok {
 			attrs = append(attrs, "code", f.Code(), "hint", f.Hint())

@@ -36,6 +36,8 @@ type Env struct {
 	Unique  func() string // 8 hex digits, never the same twice
 	Log     *slog.Logger
 	Events  *engine.Events
+	// LeftOut is told what a source goes on without, beside the log. It must be quick; nil is not told.
+	LeftOut func(*source.LeftOutError)
 	// Lag is told at each plan how far a source of a cluster is read. It must be quick; nil is not told.
 	Lag     func(source string, parts []Lag)
 	Workers int

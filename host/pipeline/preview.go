@@ -88,6 +88,8 @@ type Upcoming struct {
 	From, To checkpoint.Position
 	Measured bool // Extent is known
 	Extent   source.Extent
+	// Remark is what a person should know of a source that has nothing new, "" for nothing.
+	Remark string
 }
 
 // Compatible reports whether nothing has changed in a way that needs the user's word.
@@ -330,6 +332,9 @@ func (v *Preview) upcoming(ctx context.Context, p *Program, t *tail) (err error)
 				return fmt.Errorf("source %s: %w", s.Name, err)
 			}
 			u.Measured = true
+		}
+		if r, ok := sources[s.Name].(source.Remarker); ok && u.From == u.To && !v.Planned {
+			u.Remark = r.Remark(u.From)
 		}
 		v.Sources = append(v.Sources, u)
 	}

@@ -139,8 +139,11 @@ func (v *Vector) quickText(b []byte, i, n int) int {
 
 // binaryValue reads the value at i into slot n of v.
 func (t *Table) binaryValue(v *Vector, b []byte, i, n int) (int, failure) {
-	if i >= len(b) || b[i] > 1 {
+	if i >= len(b) || b[i] > abi.RowUnfit {
 		return i, failure{badRow, i}
+	}
+	if b[i] == abi.RowUnfit {
+		return i, failure{unfitting, i}
 	}
 	if b[i] == 0 {
 		if v.Type.Required {
@@ -270,7 +273,12 @@ func (t *Table) binaryEntries(v *Vector, b []byte, i, n int) (int, failure) {
 		if v.Type.Kind == Map {
 			keys := v.Children[0]
 			from := i
-			if i, fail = t.payload(keys, b, i, k); fail.code == fits && !seen.add(keys, start, k) {
+			i, fail = t.payload(keys, b, i, k)
+			switch {
+			case fail.code != fits:
+			case i < len(b) && b[i] == abi.RowNoKey:
+				fail = failure{noKey, from}
+			case !seen.add(keys, start, k):
 				fail = failure{duplicate, from}
 			}
 			if fail.code != fits {

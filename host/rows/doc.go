@@ -14,9 +14,10 @@
 //   - float, double: any JSON number, rounded to nearest even as IEEE 754 says, unless it overflows; "NaN", "Infinity" and
 //     "-Infinity" as strings;
 //   - boolean: true and false;
-//   - a number, true or false may also stand in a string, as csv has them: alone, without blanks and escapes, and by the
-//     rules above. An empty string is a misfit, not null;
+//   - a number, true or false may also stand in a string, as csv has them: alone, without blanks, and by the rules
+//     above. An empty string is a misfit, not null;
 //   - string: a JSON string of valid Unicode; a number, true or false as it is written. An object or an array is a misfit;
+//   - a string stands for its text, however it is escaped;
 //   - binary: a string of padded standard base64;
 //   - timestamp: an RFC 3339 string with any offset, years 0001 to 9999 of UTC, at most microseconds apart from trailing
 //     zeros; with a unit also an integer that counts it since 1970, in the same years; date: YYYY-MM-DD in the same years;

@@ -29,6 +29,8 @@ const (
 	duplicate
 	badRow
 	otherColumns
+	unfitting
+	noKey
 )
 
 // failure is a failCode and the place in the input; unlike an error it costs nothing to pass around.
@@ -54,6 +56,8 @@ var failWords = [...]struct{ code, reason string }{
 	duplicate:    {"duplicate", "a map has the key twice"},
 	badRow:       {"row", "the binary row is cut short or not well formed"},
 	otherColumns: {"columns", "the binary row was written for other columns than"},
+	unfitting:    {"range", "the transform had a value outside the type's range"},
+	noKey:        {"range", "the transform had a key that is null or outside the type's range"},
 }
 
 // misfit says what is wrong, and where if the input is no proper JSON.

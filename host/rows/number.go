@@ -307,11 +307,10 @@ func (v *Vector) base64(b []byte, i, n int) (int, failure) {
 	if b[i] != '"' {
 		return i, wrongType(b, i)
 	}
-	end, fail := checkString(b, i)
+	raw, end, fail := stringText(b, i)
 	if fail.code != fits {
 		return i, fail
 	}
-	raw := b[i+1 : end-1]
 	start := int(v.Ends[n])
 	size := base64.StdEncoding.DecodedLen(len(raw))
 	if int64(start)+int64(size) > maxData {

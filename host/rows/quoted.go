@@ -1,17 +1,36 @@
 package rows
 
-import "math"
+import (
+	"math"
+	"unicode/utf8"
+)
 
-// quoted returns the text of the string at i as it stands between its quotes, and the index after it. An empty one is
-// neither a number nor a boolean.
-func quoted(b []byte, i int) (text []byte, end int, fail failure) {
-	if end, fail = checkString(b, i); fail.code != fits {
-		return nil, i, fail
+// stringText returns the text of the string at i, in memory of its own if it is written with escapes, and the index after it.
+func stringText(b []byte, i int) (text []byte, end int, fail failure) {
+	end, flags := scanString(b, i+1)
+	if end < 0 {
+		return nil, i, failure{notJSON, i}
 	}
-	if text = b[i+1 : end-1]; len(text) == 0 {
+	raw := b[i+1 : end]
+	switch {
+	case flags&hasEscape != 0:
+		var ok bool
+		if text, ok = unescape(nil, raw); !ok {
+			return nil, i, unfit(raw, i)
+		}
+		return text, end + 1, failure{}
+	case flags&hasHigh != 0 && !utf8.Valid(raw):
+		return nil, i, failure{badString, i}
+	}
+	return raw, end + 1, failure{}
+}
+
+// quoted returns the text of the string at i, and the index after it. An empty one is neither a number nor a boolean.
+func quoted(b []byte, i int) (text []byte, end int, fail failure) {
+	if text, end, fail = stringText(b, i); fail.code == fits && len(text) == 0 {
 		return nil, i, failure{emptyText, i}
 	}
-	return text, end, failure{}
+	return text, end, fail
 }
 
 // quotedNumber returns the text of a string that holds one JSON number and nothing else.

@@ -3,6 +3,7 @@ package rows
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -146,6 +147,22 @@ func (s *Schema) Index(name string) int {
 		return i
 	}
 	return -1
+}
+
+// Binary reports whether the path leads to what takes bytes: from a column by the fields of structs, through lists.
+func (s *Schema) Binary(path ...string) bool {
+	t := Type{Kind: Struct, Fields: s.columns}
+	for _, name := range path {
+		for t.Kind == List {
+			t = *t.Elem
+		}
+		at := slices.IndexFunc(t.Fields, func(c Column) bool { return c.Name == name })
+		if at < 0 {
+			return false
+		}
+		t = t.Fields[at].Type
+	}
+	return t.Kind == Binary
 }
 
 // Equal reports whether both have the same columns in the same order.

@@ -123,6 +123,19 @@ func TestValues(t *testing.T) {
 		{"date", `"1900-03-01"`, `"1900-03-01"`},
 		{"binary", `"AAEC/w=="`, `"AAEC/w=="`},
 		{"binary", `""`, `""`},
+		{"binary", `"A\/8="`, `"A/8="`},
+		{"binary", `"+A\u003d\u003D"`, `"+A=="`},
+		{"timestamp", `"2024-01-01T00:00:00\u002B01:00"`, `"2023-12-31T23:00:00.000000Z"`},
+		{"timestamp(s)", `"\u0031\u0032"`, `"1970-01-01T00:00:12.000000Z"`},
+		{"timestamp_ntz", `"2024-01-01T00:00:00\u002E5"`, `"2024-01-01T00:00:00.500000"`},
+		{"date", `"2024\u002D02-29"`, `"2024-02-29"`},
+		{"boolean", `"tru\u0065"`, `true`},
+		{"int64", `"\u002d1"`, `-1`},
+		{"double", `"1e\u002B2"`, `100`},
+		{"float", `"N\u0061N"`, `"NaN"`},
+		{"decimal(3,1)", `"12\u002e5"`, `12.5`},
+		{"map<date, int8>", `{"2024\u002D02-29":1}`, `{"2024-02-29":1}`},
+		{"map<binary, int8>", `{"\/\/8=":1}`, `{"//8=":1}`},
 	} {
 		got, err := one(t, c.typ, c.value)
 		if err != nil || got != c.want {
@@ -164,7 +177,6 @@ func TestMisfits(t *testing.T) {
 		{"int32", `"01"`, "type"},
 		{"int32", `"+1"`, "type"},
 		{"int32", `"1,000"`, "type"},
-		{"int32", `"\u0031"`, "type"},
 		{"int32", `"\q"`, "not_json"},
 		{"int32", `"null"`, "type"},
 		{"int32", `"1.5"`, "precision"},
@@ -240,6 +252,12 @@ func TestMisfits(t *testing.T) {
 		{"binary", `"AAE*"`, "type"},
 		{"binary", `"AB=="`, "type"},
 		{"binary", `"AA==\n"`, "type"},
+		{"binary", `"AA\n=="`, "type"},
+		{"binary", `"\ud800"`, "not_json"},
+		{"int8", `"\u0031\u0032\u0038"`, "range"},
+		{"int8", `"\u00201"`, "type"},
+		{"int8", `"\x31"`, "not_json"},
+		{"timestamp_ntz", `"2024-01-01T00:00:00\u002B01:00"`, "type"},
 		{"binary", `[0]`, "type"},
 	} {
 		_, err := one(t, c.typ, c.value)

@@ -15,15 +15,12 @@ const (
 	lastSecond  = 253_402_300_799
 )
 
-// text returns the raw text of the string at i, without escapes.
-func text(b []byte, i int) (raw []byte, end int, fail failure) {
+// text returns the text of the string at i.
+func text(b []byte, i int) (s []byte, end int, fail failure) {
 	if b[i] != '"' {
 		return nil, i, wrongType(b, i)
 	}
-	if end, fail = checkString(b, i); fail.code != fits {
-		return nil, i, fail
-	}
-	return b[i+1 : end-1], end, failure{}
+	return stringText(b, i)
 }
 
 // parseDate reads a string YYYY-MM-DD as days since 1970.

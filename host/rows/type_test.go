@@ -146,3 +146,14 @@ func FuzzParseType(f *testing.F) {
 		}
 	})
 }
+
+func TestBinaryColumns(t *testing.T) {
+	s := rowstest.SchemaOf(t, "b", "binary", "s", "string", "l", "list<list<struct<b: binary, s: string>>>", "p", "struct<q: struct<b: binary>>", "m", "map<string, binary>", "lb", "list<binary>")
+	for path, want := range map[string]bool{
+		"b": true, "s": false, "none": false, "": false, "l": false, "l b": true, "l s": false, "l none": false, "p q b": true, "p q": false, "b b": false, "m": false, "m b": false, "lb": false,
+	} {
+		if got := s.Binary(strings.Fields(path)...); got != want {
+			t.Errorf("%q: %v", path, got)
+		}
+	}
+}

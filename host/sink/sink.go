@@ -77,6 +77,14 @@ type Lane interface {
 	Bytes() int64 // memory held by the rows
 }
 
+// Columned is a Lane whose rows have columns of types.
+type Columned interface {
+	Lane
+	// Binary reports whether the column that the path leads to takes bytes, in base64. Behind the column the path has the
+	// fields of structs; it passes through lists.
+	Binary(path ...string) bool
+}
+
 // Misfit says why a record cannot become a row of its sink.
 type Misfit struct {
 	Code   string // a stable word: not_json, missing, type, range, precision, length

@@ -8,6 +8,8 @@ package source
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
@@ -78,6 +80,57 @@ type Partitioned interface {
 	// Behind names the parts, as their splits are named, that held more than was planned up to a position. It is not known of
 	// a position that another process has planned.
 	Behind(at checkpoint.Position) (parts []string, known bool)
+}
+
+// Reviewer is a source that can say what of a planned range is no longer there, before the range is planned anew without it.
+type Reviewer interface {
+	// Review hands what is gone of a range to whatever the driver reports a *LeftOutError to.
+	Review(ctx context.Context, r Range)
+}
+
+// Mendable is a source whose records can be mended where they lie.
+type Mendable interface {
+	// Mend says how to mend a record that cannot be processed and go on, as what follows "or mend ".
+	Mend() string
+}
+
+// Remarker is a source that has a word about itself that is no error.
+type Remarker interface {
+	// Remark says what a person should know of an input in which nothing new was found after a position; "" for nothing.
+	Remark(at checkpoint.Position) string
+}
+
+// LeftOutError says what a source goes on without, as it was told to: it is reported, not returned.
+type LeftOutError struct {
+	Split  string
+	Detail string // what happened
+	// Records and Bytes are how much is left out, -1 where it is not known. Unit names the records: "line", "row".
+	Records, Bytes int64
+	Unit           string
+}
+
+func (e *LeftOutError) Error() string { return e.Split + ": " + e.Detail + ": left out: " + e.Amount() }
+
+// Amount is how much is left out, in words.
+func (e *LeftOutError) Amount() string {
+	var parts []string
+	if e.Records >= 0 {
+		parts = append(parts, counted(e.Records, e.Unit))
+	}
+	if e.Bytes >= 0 {
+		parts = append(parts, counted(e.Bytes, "byte"))
+	}
+	if len(parts) == 0 {
+		return "how much is not known"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func counted(n int64, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return fmt.Sprintf("%d %ss", n, unit)
 }
 
 // ChangedError says that an input is no longer what the plan pinned: it shrank, vanished, grew inside the planned range

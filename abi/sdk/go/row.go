@@ -10,6 +10,14 @@ import (
 // rowsVersion is the first byte of a binary row.
 const rowsVersion = 1
 
+// What stands for a value in a row.
+const (
+	rowNull  = 0
+	rowValue = 1 // it follows
+	rowUnfit = 2 // it does not fit its column
+	rowNoKey = 3 // behind a map's key: that was none
+)
+
 // Columns are the columns of an output's binary rows: the mark that each row begins with.
 type Columns struct{ hash uint64 }
 
@@ -57,8 +65,9 @@ func saysNothing(text string) int {
 }
 
 // Row is a binary row in the making: the value of the record that [Row.Emit] writes. Values are written in the order of the
-// columns, each with the method of its type, or as [Row.Null]; the host finds what does not fit and sets the record aside. A
-// row that is not emitted leaves no trace; the next one takes its place.
+// columns, each with the method of its type, or as [Row.Null]. Nothing is cut: a number that its method has no room for is
+// marked, and the host sets the record aside, code range, as it does with all else that does not fit its column. A row that is
+// not emitted leaves no trace; the next one takes its place.
 type Row struct{ _ struct{} }
 
 // Row begins a row as the new value of r.
@@ -86,12 +95,12 @@ func put(v, n uint64) {
 		module.out.grow(rowSlack)
 	}
 	at := b.at
-	mem.PutU8(at, 1)
+	mem.PutU8(at, rowValue)
 	mem.PutU64(at+1, v)
 	b.at = at + 1 + n
 }
 
-// mark8 writes a byte alone: 0 for null, 1 before a struct's fields.
+// mark8 writes a byte alone: what stands for a value, or before a struct's fields.
 func mark8(v uint64) {
 	b := &module.out.object
 	if b.end-b.at < rowSlack {
@@ -102,13 +111,13 @@ func mark8(v uint64) {
 }
 
 // Null writes null.
-func (r Row) Null() { mark8(0) }
+func (r Row) Null() { mark8(rowNull) }
 
 // Bool writes a boolean, or null.
 func (r Row) Bool(v Bool) {
 	switch {
 	case !v.Valid:
-		mark8(0)
+		mark8(rowNull)
 	case v.B:
 		put(1, 1)
 	default:
@@ -116,38 +125,49 @@ func (r Row) Bool(v Bool) {
 	}
 }
 
-func putInt(v Int, n uint64) {
-	if !v.Valid {
-		mark8(0)
-		return
+// putInt writes a number in n bytes, in which it is cut. If it was another one before, it does not fit.
+func putInt(v Int, cut int64, n uint64) {
+	switch {
+	case !v.Valid:
+		mark8(rowNull)
+	case v.N != cut:
+		mark8(rowUnfit)
+	default:
+		put(uint64(cut), n)
 	}
-	put(uint64(v.N), n)
 }
 
-// Int8 writes an int8, or null. What does not fit is cut, as in the methods below.
-func (r Row) Int8(v Int) { putInt(v, 1) }
+// Int8 writes an int8, or null. A number that does not fit makes the row a misfit, here as in the methods below.
+func (r Row) Int8(v Int) { putInt(v, int64(int8(v.N)), 1) }
 
 // Int16 writes an int16, or null.
-func (r Row) Int16(v Int) { putInt(v, 2) }
+func (r Row) Int16(v Int) { putInt(v, int64(int16(v.N)), 2) }
 
 // Int32 writes an int32, a date as days since 1970, or a decimal of up to 9 digits times ten to the power of its scale; or
 // null.
-func (r Row) Int32(v Int) { putInt(v, 4) }
+func (r Row) Int32(v Int) { putInt(v, int64(int32(v.N)), 4) }
 
 // Int64 writes an int64, a timestamp as microseconds since 1970, or a decimal of 10 to 18 digits times ten to the power of
 // its scale; or null.
-func (r Row) Int64(v Int) { putInt(v, 8) }
+func (r Row) Int64(v Int) { putInt(v, v.N, 8) }
 
 // Int128 writes a decimal of more than 18 digits, times ten to the power of its scale; or null.
 func (r Row) Int128(v Int) {
-	putInt(v, 16)
+	putInt(v, v.N, 16)
 	if v.Valid {
 		mem.PutU64(module.out.object.at-8, uint64(v.N>>63))
 	}
 }
 
-// Float writes a float.
-func (r Row) Float(x float32) { put(uint64(*(*uint32)(unsafe.Pointer(&x))), 4) }
+// Float writes the nearest float. A finite number that is too large for one does not fit.
+func (r Row) Float(x float64) {
+	f := float32(x)
+	if f-f != 0 && x-x == 0 {
+		mark8(rowUnfit)
+		return
+	}
+	put(uint64(*(*uint32)(unsafe.Pointer(&f))), 4)
+}
 
 // Double writes a double.
 func (r Row) Double(x float64) { put(*(*uint64)(unsafe.Pointer(&x)), 8) }
@@ -166,7 +186,7 @@ func (r Row) Text(v Value) {
 	b, n := &module.out.object, v.span.Len()
 	if v.span.Kind() == scan.String && n <= 32 && b.end-b.at >= rowSlack {
 		at, from := b.at, v.span.At()
-		mem.PutU8(at, 1)
+		mem.PutU8(at, rowValue)
 		mem.PutU32(at+1, n)
 		mem.PutU64(at+5, mem.U64(from))
 		mem.PutU64(at+13, mem.U64(from+8))
@@ -185,28 +205,55 @@ func (r Row) textSlowly(v Value) {
 	case scan.Escaped:
 		r.Bytes(scan.Unescape(v.span))
 	default:
-		mark8(0)
+		mark8(rowNull)
 	}
 }
 
 // Struct begins a struct: the values of its fields come next.
-func (r Row) Struct() { mark8(1) }
+func (r Row) Struct() { mark8(rowValue) }
 
 // List begins a list of n elements, which come next.
-func (r Row) List(n int) { put(uint64(n), 4) }
+func (r Row) List(n int) { putLength(n) }
 
-// Map begins a map of n entries, which come next: [Row.Key] with the key, and the value.
-func (r Row) Map(n int) { put(uint64(n), 4) }
+// Map begins a map of n entries, which come next: of each [Row.Key] with the key, and the value.
+func (r Row) Map(n int) { putLength(n) }
 
-// Key writes a key of a map, as write writes a value of its type.
+func putLength(n int) {
+	if uint64(n)>>32 != 0 {
+		mark8(rowUnfit)
+		return
+	}
+	put(uint64(n), 4)
+}
+
+// Key writes a key of a map. The function writes one value, by the method of the key's type: in a row a key has another form
+// than that value alone. Null is no key, nor is what does not fit: it makes the row a misfit.
 func (r Row) Key(write func(Row)) {
 	b := &module.out.object
 	size := b.at - b.value
 	write(r)
 	at := b.value + size
+	if b.at == at || mem.U8(at) != rowValue {
+		b.at = at
+		noKey()
+		return
+	}
 	n := b.at - at - 1
 	copy(mem.Bytes(at, n), mem.Bytes(at+1, n))
 	b.at--
+}
+
+// noKey writes so many marks that one stands behind the key, whatever its type.
+func noKey() {
+	b := &module.out.object
+	if b.end-b.at < rowSlack {
+		module.out.grow(rowSlack)
+	}
+	const marks = rowNoKey * 0x0101010101010101
+	mem.PutU64(b.at, marks)
+	mem.PutU64(b.at+8, marks)
+	mem.PutU8(b.at+16, rowNoKey)
+	b.at += 17
 }
 
 // Emit writes the record to this output. If reading a field of the input met an error, it returns that and writes nothing.

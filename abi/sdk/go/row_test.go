@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -91,6 +92,56 @@ func TestRowVectors(t *testing.T) {
 	}
 	if tried != len(writers) {
 		t.Errorf("%d of %d vectors were found", tried, len(writers))
+	}
+}
+
+// TestRowCells writes the numbers of the golden vectors, each as a value and as a key, and a key that is null: what does not
+// fit is never cut.
+func TestRowCells(t *testing.T) {
+	text, err := os.ReadFile("../../vectors/cells.json")
+	if err != nil {
+		t.Skip("the SDK stands alone: ", err)
+	}
+	var vectors []struct{ Type, Text, Hex string }
+	if err := json.Unmarshal(text, &vectors); err != nil || len(vectors) < 100 {
+		t.Fatalf("%d vectors, %v", len(vectors), err)
+	}
+	writers := map[string]func(r wasmill.Row, n wasmill.Int){
+		"int8": wasmill.Row.Int8, "int16": wasmill.Row.Int16, "int32": wasmill.Row.Int32, "int64": wasmill.Row.Int64, "int128": wasmill.Row.Int128,
+		"count": func(r wasmill.Row, n wasmill.Int) { r.Map(int(n.N)) },
+	}
+	noKey := strings.Repeat("03", 17)
+	for _, v := range vectors {
+		write := func(r wasmill.Row) {
+			if v.Type == "float" {
+				f, err := strconv.ParseFloat(v.Text, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Float(f)
+				return
+			}
+			n, err := strconv.ParseInt(v.Text, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writers[v.Type](r, wasmill.IntOf(n))
+		}
+		key := noKey
+		if v.Hex[:2] == "01" {
+			key = v.Hex[2:]
+		}
+		want := v.Hex + key + noKey + noKey + "00"
+		got := rowsOf(t, "none", func(_ *wasmill.Record, r wasmill.Row) {
+			write(r)
+			r.Key(write)
+			r.Key(wasmill.Row.Null)
+			r.Key(func(wasmill.Row) {})
+			r.Int64(wasmill.Int{})
+		}, `{}`)
+		if len(got) != 1 || got[0][10:] != want {
+			t.Errorf("%s %s: %v, want %s", v.Type, v.Text, got, want)
+		}
 	}
 }
 

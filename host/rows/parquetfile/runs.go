@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math/bits"
 	"slices"
@@ -78,9 +79,10 @@ func (r *boolReader) read(buf []parquet.Value) (int, error) {
 	return n, nil
 }
 
+// bit returns the next boolean. Of a run's byte some writers set all bits for true.
 func (r *boolReader) bit() (x, ok bool) {
 	v, ok := r.runs.next()
-	return v == 1, ok
+	return v != 0, ok
 }
 
 // nextPage reads the next data page's header and bytes. Pages of another kind are passed over.
@@ -98,6 +100,9 @@ func (r *boolReader) nextPage() error {
 	r.raw = slices.Grow(r.raw[:0], int(header.CompressedPageSize))[:header.CompressedPageSize]
 	if _, err := io.ReadFull(r.in, r.raw); err != nil {
 		return fmt.Errorf("read a page: %w", err)
+	}
+	if header.CRC != 0 && uint32(header.CRC) != crc32.ChecksumIEEE(r.raw) { // 0: there is none
+		return errors.New("a page is not what its checksum says")
 	}
 	switch header.Type {
 	case format.DataPage:

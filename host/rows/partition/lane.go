@@ -26,6 +26,9 @@ func (l *Lane) Append(r *abi.Record) error {
 	return nil
 }
 
+// Binary reports whether the path leads to a column of bytes.
+func (l *Lane) Binary(path ...string) bool { return l.Table.Schema().Binary(path...) }
+
 // Reset forgets all rows.
 func (l *Lane) Reset() { l.Table.Reset() }
 

@@ -16,13 +16,14 @@ type input struct {
 	few      bool // small enough to try its records one by one
 	declared bool // what the manifest asks for
 	keyed    bool // for a stage with keys: each record has one
+	rows     *rowChecks
 }
 
 // only is the input with one of its records alone.
 func (in *input) only(i int) *input {
 	r := in.records[i]
 	r.Index = 0
-	return &input{name: in.name, records: []abi.Record{r}, nfields: in.nfields, keyed: in.keyed}
+	return &input{name: in.name, records: []abi.Record{r}, nfields: in.nfields, keyed: in.keyed, rows: in.rows}
 }
 
 // Sizes of the generated inputs.

@@ -23,6 +23,7 @@ type outcome struct {
 	out     int64
 	letters int64
 	ports   [abi.MaxPorts]int64
+	rows    [abi.MaxPorts]rowCount
 	failed  string // "" when it came to its end
 	used    sandbox.Usage
 	highest float64 // the largest share that a call used of its fuel
@@ -44,6 +45,7 @@ type lane struct {
 	outcome
 	limits *sandbox.Limits
 	state  *memory // nil without keys
+	checks *rowChecks
 	hash   xxh3.Hasher
 	one    abi.RecordDigest
 }
@@ -56,7 +58,7 @@ func (f *failRecord) Error() string { return f.reason }
 // run feeds the input through a fresh instance, chunk by chunk, and ends the lane. What keeps state gets batches after
 // that, so that its timers fire.
 func (in *input) run(ctx context.Context, p sandbox.Program, limits *sandbox.Limits) (out outcome, err error) {
-	l := &lane{limits: limits}
+	l := &lane{limits: limits, checks: in.rows}
 	if !in.keyed {
 		err = l.batch(ctx, p, in, clock{time: trialTime})
 	} else {
@@ -182,6 +184,9 @@ func (l *lane) emit(r *abi.Record) error {
 	case abi.KindRecord:
 		l.out++
 		l.ports[r.Port]++
+		if l.checks != nil {
+			l.rows[r.Port].look(l.checks[r.Port], r.Value)
+		}
 	case abi.KindFail:
 		return &failRecord{string(r.Value)}
 	default:

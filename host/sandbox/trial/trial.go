@@ -55,6 +55,8 @@ func (r *Report) add(name string, o Outcome, format string, args ...any) {
 type Options struct {
 	Config []byte // canonical JSON
 	Limits sandbox.Limits
+	// Rows makes the check of an output's binary rows from their columns; nil leaves them unread.
+	Rows func(columns string) (RowCheck, error)
 }
 
 // limits fills in the limits of a job that says nothing.
@@ -134,6 +136,10 @@ func Run(ctx context.Context, first, second sandbox.Engine, b sandbox.Binary, o 
 	r.state()
 	runs := make([][]outcome, len(subjects))
 	inputs := allInputs(r.Info.Manifest, keyed(r.Info.Stateful, r.Info.Manifest))
+	checks := r.rowsOf(r.Info.Manifest, o.Rows)
+	for k := range inputs {
+		inputs[k].rows = &checks
+	}
 	for i, s := range subjects {
 		for k := range inputs {
 			out, err := inputs[k].run(ctx, s.program, &o.Limits)
@@ -149,6 +155,7 @@ func Run(ctx context.Context, first, second sandbox.Engine, b sandbox.Binary, o 
 		}
 	}
 	r.contract(runs[0])
+	r.rows(&checks, inputs, runs[0])
 	r.ends(inputs, runs[0])
 	r.alike("runs alike twice", inputs, runs[0], runs[1])
 	r.alike("runs alike on "+subjects[0].kind+" and "+subjects[2].kind, inputs, runs[0], runs[2])

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/abi/kit"
 	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/rows"
 	"github.com/wasmill/wasmill/host/sandbox"
 )
 
@@ -146,6 +149,67 @@ func TestChecks(t *testing.T) {
 		if want := tt.outcome != Fail; tt.outcome != Pass && r.OK() != want {
 			t.Errorf("%s: OK is %v", tt.guest, r.OK())
 		}
+	}
+}
+
+// TestRows reads the rows of the guest of the SDK for C, which are of the columns that its manifest has, and judges others.
+func TestRows(t *testing.T) {
+	wasm, err := os.ReadFile("../../../abi/sdk/c/test/rows.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(row []byte) error {
+		schema, err := rows.RowSchema("a: string, t: timestamp(ms) not null")
+		if err != nil {
+			return err
+		}
+		return rows.NewTable(schema).Append(row)
+	}
+	odd, seen := errors.New("odd"), int64(0)
+	for _, tt := range []struct {
+		name    string
+		check   RowCheck
+		outcome Outcome
+		detail  string
+	}{
+		{"as they are", func(row []byte) (bool, error) { seen++; return false, check(row) }, Pass, "and all fit its columns"},
+		{"all odd", func([]byte) (bool, error) { return false, odd }, Warn, "fits its columns, the first of its declared fields: odd; a sink would set them aside"},
+		{"some odd", func(row []byte) (bool, error) { return false, odd }, Pass, ", of which a sink would set "},
+		{"one malformed", func(row []byte) (bool, error) { return true, odd }, Fail, "are not as its columns say, the first of null values: odd"},
+	} {
+		compiler, interpreter := engines(t)
+		calls := 0
+		o := Options{Config: []byte("{}"), Rows: func(columns string) (RowCheck, error) {
+			if columns != "a: string, t: timestamp(ms) not null" {
+				t.Errorf("the columns are %s", columns)
+			}
+			return func(row []byte) (bool, error) {
+				calls++
+				switch {
+				case tt.name == "some odd" && calls%2 == 0:
+					return false, nil
+				case tt.name == "one malformed" && calls <= 64+13+3:
+					return false, errors.New("another")
+				}
+				return tt.check(row)
+			}, nil
+		}}
+		r, err := Run(t.Context(), compiler, interpreter, sandbox.Binary{Name: "rows", Wasm: wasm}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == "writes rows of out" })
+		if at < 0 || r.Checks[at].Outcome != tt.outcome || !strings.Contains(r.Checks[at].Detail, tt.detail) || r.OK() != (tt.outcome != Fail) {
+			t.Errorf("%s: %+v", tt.name, r.Checks)
+		}
+	}
+	if seen < 3*3000 {
+		t.Errorf("%d rows were looked at", seen)
+	}
+	compiler, interpreter := engines(t)
+	r, err := Run(t.Context(), compiler, interpreter, sandbox.Binary{Name: "rows", Wasm: wasm}, Options{Config: []byte("{}"), Rows: func(string) (RowCheck, error) { return nil, odd }})
+	if err != nil || r.OK() {
+		t.Errorf("columns that nobody can read: %v, %v", r, err)
 	}
 }
 

@@ -50,6 +50,9 @@ func (t *Target) publish(ctx context.Context, d *checkpoint.Decision, st *staged
 			return err
 		}
 		done, err := t.isPublished(d)
+		if err == nil && done {
+			err = t.settle() // whoever made the entry may not have come to make it durable
+		}
 		if err != nil {
 			return err
 		}

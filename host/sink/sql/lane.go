@@ -99,6 +99,9 @@ func (l *lane) Append(r *abi.Record) error {
 	return nil
 }
 
+// Binary implements sink.Columned.
+func (l *lane) Binary(path ...string) bool { return l.route.sink.Schema.Binary(path...) }
+
 // breaks says why a row breaks one of some rules, or nil.
 func breaks(rules []Rule, t *rows.Table, row int) *sink.Misfit {
 	for i := range rules {

@@ -113,7 +113,7 @@ func (s *Source) parts(ctx context.Context, r source.Range) ([]part, error) {
 			return nil, err
 		}
 		if v == nil {
-			return nil, badPosition(r.To.Line, fmt.Errorf("the log ends before version %d", at.version))
+			return nil, noVersion(s.cfg.Dir, "version %d was planned, and the log ends before it", at.version)
 		}
 		if !v.era.sameTable(to.table) {
 			return nil, s.otherTable(to.table, v.era.meta.ID)

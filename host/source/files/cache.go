@@ -12,8 +12,11 @@ const (
 // mark is the place after the last complete line of a block.
 type mark = place
 
-// fileKey names a file with its content.
-type fileKey struct{ path, etag string }
+// fileKey names a file with its content: two of one etag have the same ends, and may differ between them.
+type fileKey struct {
+	path, etag string
+	size       int64
+}
 
 // kept is what planning a part found out and reading it can use.
 type kept struct {

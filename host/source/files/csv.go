@@ -124,6 +124,7 @@ func scanCSV(in *blocks, from place, left *budget, cfg *Config) (scanned, error)
 			}
 		}
 		at.Off = rows.off()
+		in.sums.hold(at.Off)
 	}
 	for {
 		if at.Line-from.Line >= left.records {
@@ -143,6 +144,7 @@ func scanCSV(in *blocks, from place, left *budget, cfg *Config) (scanned, error)
 			return scanned{end: at, eof: eof}, err
 		}
 		at = place{rows.off(), at.Line + 1}
+		in.sums.hold(at.Off)
 	}
 }
 

@@ -38,11 +38,15 @@ func configFault(name, what string) error {
 	return fault.New(CodeConfig, "source "+name, errors.New(what), "mend the source in the job file")
 }
 
-func changed(path, format string, args ...any) error {
+func changed(path, format string, args ...any) *fault.Error {
 	return fault.New(CodeChanged, path, change{&source.ChangedError{Split: path, Detail: fmt.Sprintf(format, args...)}},
-		"put the file back as it was and start again (new data belongs into a file with a new name); or go on with what is there now, "+
-			"with `onDataLoss: skip` of the source in the job file")
+		putBack)
 }
+
+const (
+	putBack  = "put the file back as it was and start again (new data belongs into a file with a new name)"
+	skipOnce = "; or, for one start, set `onDataLoss: skip` of the source in the job file: "
+)
 
 // change is a ChangedError whose place is told by the fault around it.
 type change struct{ err *source.ChangedError }

@@ -10,8 +10,11 @@
 //   - Names that begin with `.` or `_` or end in `.tmp` are skipped, directories too. Links to files are followed, links
 //     to directories are not. An empty file is not there yet.
 //   - A file is pinned by size and etag when it is first planned. Reading it asserts both. A file that changed its size
-//     after it was planned stops the source with code source.changed, unless SkipLost says to go on with a warning: what
-//     was appended is never read and never lost in silence. A changed modification time alone is nothing.
+//     after it was planned stops the source with code source.changed, unless SkipLost takes it as it is now: read from its
+//     beginning where no sealed batch has read of it; behind what was read where that is still there, byte by byte (a digest
+//     of it stands in the position); else without its rest. What was appended to a file that was read whole is never read.
+//     Nothing is left out in silence: Warn is told of each file, with a *source.LeftOutError that counts. The log then holds
+//     the file as it was taken, so that the source goes on without SkipLost. A changed modification time alone is nothing.
 //   - A file is known by its absolute path. A path whose fixed part (all of it, or what comes before a glob) is not the one
 //     that the position was planned with stops the source with code source.moved, unless AllowMoved: files that were
 //     moved would be read again.
@@ -89,8 +92,7 @@ type Config struct {
 	State string
 	// ReadOnly: nothing is written to State. Positions are then for looking at, not for keeping.
 	ReadOnly bool
-	// SkipLost goes on where a file that was planned has changed since, or its rest cannot be decoded; each is handed to
-	// Warn.
+	// SkipLost goes on where a file that was planned has changed since, or its rest cannot be decoded: the package says how.
 	SkipLost bool
 	// AllowMoved goes on from a position that was planned with another path: what lies under Path now is new input, read or
 	// not.
@@ -110,14 +112,18 @@ type Source struct {
 	scratch *sync.Pool // block buffers for files that are read without being kept
 
 	// Owned by the goroutine that calls Latest, Release and Freeze.
-	at       checkpoint.Position // what seen stands for
-	seen     *seen               // nil: not known yet
-	snapshot []found             // what Freeze found
-	frozen   bool
-	pending  []found // files not planned yet, in byte order of path
-	listed   bool    // pending goes with seen
-	cursor   *cursor
-	released int64
+	at        checkpoint.Position // what seen stands for
+	seen      *seen               // nil: not known yet
+	snapshot  []found             // what Freeze found
+	frozen    bool
+	pending   []found         // files not planned yet, in byte order of path
+	resized   []found         // files that were read and have another size now, which SkipLost takes as they are
+	rest      found           // the file that was cut, while it is not settled
+	said      map[string]bool // what Warn was told
+	unmatched bool            // the last listing found nothing, and no file was ever read
+	listed    bool            // pending goes with seen
+	cursor    *cursor
+	released  int64
 }
 
 var (
@@ -205,7 +211,7 @@ func (s *Source) Freeze(ctx context.Context) error {
 
 // Ended reports whether a position is the end of the frozen input. It is known for the one that was planned last.
 func (s *Source) Ended(at checkpoint.Position) bool {
-	return s.frozen && s.seen != nil && s.at == at && s.listed && len(s.pending) == 0 && s.seen.pos.At == nil
+	return s.frozen && s.seen != nil && s.at == at && s.listed && len(s.pending) == 0 && len(s.resized) == 0 && s.seen.pos.At == nil
 }
 
 // Release tidies up: bytes kept for reading, and log files that a newer compacted one holds as well.
@@ -235,8 +241,7 @@ func (s *Source) Close() error {
 
 // cursor is an unpacking stream that stands where the last batch ended inside a file.
 type cursor struct {
-	etag   string
-	path   string
+	file   fileKey
 	off    int64
 	stream *stream
 }
@@ -256,7 +261,7 @@ func (s *Source) takeCursor(e *entry, off int64) (*stream, error) {
 	if c == nil {
 		return nil, nil
 	}
-	if c.path != e.Path || c.etag != e.ETag || c.off != off {
+	if c.file != e.key() || c.off != off {
 		return nil, s.setCursor(nil)
 	}
 	s.cursor = nil

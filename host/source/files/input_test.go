@@ -100,9 +100,9 @@ func TestChangedPacked(t *testing.T) {
 // TestGrownAfterReading: appended data is never lost in silence.
 func TestGrownAfterReading(t *testing.T) {
 	r := newRig(t, JSONL)
-	path := r.put("a", "1\n")
+	r.put("a", "1\n")
 	end := r.latest(checkpoint.Position{}, 0)
-	write(t, path, []byte("1\n2\n"))
+	r.put("a", "1\n2\n")
 	r.now = r.now.Add(time.Minute) // the listing is made anew
 	_, err := r.src.Latest(context.Background(), end, source.Limit{})
 	same(t, "code", code(t, err), CodeChanged)
@@ -114,25 +114,27 @@ func TestGrownAfterReading(t *testing.T) {
 	same(t, "records", r.read(end, next), []string{"0:3"})
 	r.now = r.now.Add(time.Minute)
 	same(t, "nothing is new", r.latest(next, 0), next)
-	if len(r.warn) != 1 || code(t, r.warn[0]) != CodeChanged {
-		t.Errorf("warnings: %v", r.warn)
-	}
+	same(t, "what is left out", r.left(), []string{"a: -1 records, 2 bytes"})
+
+	r.cfg.SkipLost = false
+	r.open()
+	same(t, "nothing is new for one who must not skip", r.latest(next, 0), next)
 }
 
 // TestChangedInTheMiddle: a file that was cut by a batch and then replaced.
 func TestChangedInTheMiddle(t *testing.T) {
 	r := newRig(t, JSONL)
-	path := r.put("a", "1\n2\n3\n")
+	r.put("a", "1\n2\n3\n")
 	r.put("b", "4\n")
 	end := r.latest(checkpoint.Position{}, 1)
-	write(t, path, []byte("x\ny\nz\n"))
+	r.put("a", "x\ny\nz\n")
 	_, err := r.src.Latest(context.Background(), end, source.Limit{})
 	same(t, "code", code(t, err), CodeChanged)
 	r.cfg.SkipLost = true
 	r.open()
 	next := r.latest(end, 0)
 	same(t, "records", r.read(end, next), []string{"0:4"})
-	same(t, "warnings", len(r.warn), 1)
+	same(t, "what is left out", r.left(), []string{"a: 2 records, 4 bytes"})
 }
 
 func TestBrokenPacked(t *testing.T) {

@@ -135,3 +135,30 @@ func TestURI(t *testing.T) {
 		}
 	})
 }
+
+// TestUnmatched: a path that has matched nothing so far is worth one word, until a file was read.
+func TestUnmatched(t *testing.T) {
+	r := newRig(t, JSONL)
+	r.cfg.Path = r.in + "/*.jsonl"
+	r.open()
+	for range 3 {
+		same(t, "nothing", r.latest(checkpoint.Position{}, 0), checkpoint.Position{})
+		r.now = r.now.Add(time.Minute)
+	}
+	if len(r.warn) != 1 || !strings.Contains(r.warn[0].Error(), "no file matches "+r.in+"/*.jsonl so far") {
+		t.Errorf("warnings: %v", r.warn)
+	}
+	if got := r.src.Remark(checkpoint.Position{}); got != r.warn[0].Error() {
+		t.Errorf("remark: %q", got)
+	}
+	path := r.put("a.jsonl", "1\n")
+	r.now = r.now.Add(time.Minute)
+	at := r.latest(checkpoint.Position{}, 0)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	r.open()
+	same(t, "nothing is new", r.latest(at, 0), at)
+	same(t, "warnings", len(r.warn), 1)
+	same(t, "remark", r.src.Remark(at), "")
+}

@@ -368,7 +368,7 @@ func TestBadPositions(t *testing.T) {
 		"no offset":       {checkpoint.Position{Line: "{}"}, CodePosition},
 		"negative":        {checkpoint.Position{Line: `{"logOffset":-2}`}, CodePosition},
 		"extra not JSON":  {checkpoint.Position{Line: "0", Extra: "x"}, CodePosition},
-		"newer":           {checkpoint.Position{Line: "0", Extra: `{"v":2}`}, CodeVersion},
+		"newer":           {checkpoint.Position{Line: "0", Extra: `{"v":3}`}, CodeVersion},
 		"synced beyond":   {checkpoint.Position{Line: "0", Extra: `{"v":1,"synced":1}`}, CodePosition},
 		"tail synced":     {checkpoint.Position{Line: "1", Extra: `{"v":1,"synced":0,"tail":[` + fmt.Sprintf(file, 0) + `]}`}, CodePosition},
 		"tail disordered": {checkpoint.Position{Line: "2", Extra: `{"v":1,"synced":-1,"tail":[` + fmt.Sprintf(file, 1) + `,` + fmt.Sprintf(file, 0) + `]}`}, CodePosition},
@@ -380,6 +380,9 @@ func TestBadPositions(t *testing.T) {
 			same(t, "code", code(t, err), c.code)
 		})
 	}
+	backwards := `{"v":2,"synced":-1,"tail":[{"path":"file:///x","size":1,"etag":"e","batchId":0,"end":{"offset":1,"line":1},"begin":{"offset":2,"line":1}}]}`
+	_, err := r.src.Splits(context.Background(), source.Range{To: checkpoint.Position{Line: "0", Extra: backwards}})
+	same(t, "code of an entry that ends before it begins", code(t, err), CodeLog)
 	cut := checkpoint.Position{Line: "0", Extra: `{"v":1,"synced":0,"at":{"file":` + fmt.Sprintf(file, 0) + `,"offset":5,"line":1}}`}
 	for name, to := range map[string]checkpoint.Position{
 		"backwards":   {Line: "0", Extra: strings.Replace(cut.Extra, `"offset":5`, `"offset":4`, 1)},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -32,13 +33,18 @@ func (s *Source) Latest(ctx context.Context, from checkpoint.Position, limit sou
 	s.cache.drop()
 	left := newBudget(limit)
 	var next position
-	moved, err := s.planRest(ctx, &next, left)
+	entries, moved, err := s.planRest(ctx, &next, left)
+	if errors.Is(err, errUnsettled) {
+		return from, nil
+	}
 	if err != nil {
 		return checkpoint.Position{}, err
 	}
-	var entries []entry
+	if entries, err = s.takeResized(entries); err != nil {
+		return checkpoint.Position{}, err
+	}
 	if next.At == nil {
-		entries, err = s.planNew(ctx, &next, left)
+		entries, err = s.planNew(ctx, &next, left, entries)
 	}
 	if err != nil && (len(entries) == 0 && !moved || ctx.Err() != nil) {
 		return checkpoint.Position{}, err
@@ -70,87 +76,39 @@ func (s *Source) look(ctx context.Context) error {
 		}
 	}
 	watched := map[string]found{}
-	for _, f := range s.pending {
+	for _, f := range slices.Concat(s.pending, s.resized) {
 		if !f.watched.IsZero() {
 			watched[f.path] = f
 		}
 	}
 	pending := make([]found, 0, 16)
+	s.resized = s.resized[:0]
 	for _, f := range all {
 		size, ok := s.seen.sizes[pathKey(f.path)]
+		now := f
+		if w, ok := watched[f.path]; ok {
+			f = w
+		}
 		switch {
 		case !ok:
-			if w, ok := watched[f.path]; ok {
-				f = w
-			}
 			pending = append(pending, f)
-		case size >= 0 && size != f.size:
-			if err := s.resized(f, size); err != nil {
-				return err
+		case size >= 0 && size != now.size:
+			if !s.cfg.SkipLost {
+				return s.refuseResized(ctx, now, size)
+			}
+			if !s.inside(f.path) {
+				s.resized = append(s.resized, f)
 			}
 		}
 	}
 	s.pending, s.listed = pending, true
+	s.remark(all)
 	return nil
-}
-
-// resized deals with a file whose size is another one than it was read with.
-func (s *Source) resized(f found, size int64) error {
-	err := changed(f.path, "the file shrank from %d to %d bytes after it was planned", size, f.size)
-	if f.size > size {
-		err = changed(f.path, "the file grew from %d to %d bytes after it was planned; what came since was not read", size, f.size)
-	}
-	if !s.cfg.SkipLost {
-		return err
-	}
-	s.cfg.Warn(err)
-	s.seen.sizes[pathKey(f.path)] = f.size // said once
-	return nil
-}
-
-// planRest plans the rest of the file that the position before was cut in.
-func (s *Source) planRest(ctx context.Context, next *position, left *budget) (moved bool, err error) {
-	cut := s.seen.pos.At
-	if cut == nil {
-		return false, nil
-	}
-	got, err := s.resume(ctx, &cut.File, cut.place, left)
-	switch {
-	case err != nil && s.cfg.SkipLost && lost(err):
-		s.cfg.Warn(err)
-		next.Done = &cut.place
-	case err != nil:
-		return false, err
-	case got.eof:
-		next.Done = &got.end
-	default:
-		next.At = &at{File: cut.File, place: got.end}
-	}
-	return true, nil
-}
-
-func (s *Source) resume(ctx context.Context, e *entry, from place, left *budget) (scanned, error) {
-	if s.cfg.Format == Parquet {
-		f, err := s.open(e)
-		if err != nil {
-			return scanned{}, err
-		}
-		return s.planPart(ctx, e, f, nil, from, left)
-	}
-	st, err := s.takeCursor(e, from.Off)
-	if err != nil {
-		return scanned{}, err
-	}
-	if st == nil {
-		if st, err = s.openStream(e, from.Off); err != nil {
-			return scanned{}, err
-		}
-	}
-	return s.planPart(ctx, e, nil, st, from, left)
 }
 
 // planNew plans pending files until the budget is spent or a file does not fit whole.
-func (s *Source) planNew(ctx context.Context, next *position, left *budget) (entries []entry, err error) {
+func (s *Source) planNew(ctx context.Context, next *position, left *budget, before []entry) (entries []entry, err error) {
+	entries = before
 	var later []found
 	now := s.cfg.Clock()
 	i := 0
@@ -184,7 +142,7 @@ func (s *Source) planNew(ctx context.Context, next *position, left *budget) (ent
 		if got.eof {
 			e.End = &got.end
 		} else {
-			next.At = &at{File: *e, place: got.end}
+			next.At = &at{File: *e, cut: cut{got.end, got.sum}}
 		}
 		entries = append(entries, *e)
 	}
@@ -193,33 +151,33 @@ func (s *Source) planNew(ctx context.Context, next *position, left *budget) (ent
 
 func (s *Source) planFile(ctx context.Context, e *entry, f durable.File, left *budget) (scanned, error) {
 	if s.cfg.Format == Parquet {
-		return s.planPart(ctx, e, f, nil, place{}, left)
+		return s.planPart(ctx, e, f, nil, cut{}, left)
 	}
 	st, err := newStream(f, e.Path, e.Size, s.cfg.Compression)
 	if err != nil {
 		return scanned{}, err
 	}
-	return s.planPart(ctx, e, nil, st, place{}, left)
+	return s.planPart(ctx, e, nil, st, cut{}, left)
 }
 
 // planPart plans a file from a place on, and keeps what reading it can use. It takes over the open file or stream.
-func (s *Source) planPart(ctx context.Context, e *entry, f durable.File, st *stream, from place, left *budget) (got scanned, err error) {
+func (s *Source) planPart(ctx context.Context, e *entry, f durable.File, st *stream, from cut, left *budget) (got scanned, err error) {
 	if f != nil {
 		defer closeWith(&err, f)
-		got, err = planParquet(f, e, from, left)
+		got, err = planParquet(f, e, from.place, left)
 	} else {
-		got, err = s.planStream(ctx, e, st, from, left)
+		got, err = s.planStream(ctx, e, st, from.place, newSums(from.Off, from.Sum), left)
 	}
 	if err == nil {
-		left.take(from, got)
+		left.take(from.place, got)
 	}
 	return got, err
 }
 
-func (s *Source) planStream(ctx context.Context, e *entry, st *stream, from place, left *budget) (scanned, error) {
+func (s *Source) planStream(ctx context.Context, e *entry, st *stream, from place, digest *sums, left *budget) (scanned, error) {
 	buf := s.scratch.Get().(*[]byte)
 	defer s.scratch.Put(buf)
-	in := &blocks{ctx: ctx, st: st, buf: *buf}
+	in := &blocks{ctx: ctx, st: st, buf: *buf, sums: digest}
 	if st.packed() {
 		in.cache = s.cache
 	}
@@ -230,11 +188,12 @@ func (s *Source) planStream(ctx context.Context, e *entry, st *stream, from plac
 		}
 		return scanned{}, errors.Join(err, st.Close())
 	}
+	got.sum = in.sums.before(got.end.Off, in.base, in.block)
 	s.keep(e, in, from, got)
 	if !st.packed() || got.eof || st.off != got.end.Off {
 		return got, st.Close()
 	}
-	return got, s.setCursor(&cursor{path: e.Path, etag: e.ETag, off: st.off, stream: st})
+	return got, s.setCursor(&cursor{file: e.key(), off: st.off, stream: st})
 }
 
 func (s *Source) scan(in *blocks, from place, left *budget) (scanned, error) {
@@ -281,10 +240,10 @@ func (s *Source) pinned(file durable.File, f *found, now time.Time) (*entry, err
 	}
 	size := info.Size
 	switch {
-	case s.frozen && size < f.size:
+	case s.frozen && size < f.size && !s.cfg.SkipLost:
 		return nil, changed(f.path, "the file shrank from %d to %d bytes since the job began", f.size, size)
 	case s.frozen:
-		size = f.size // what is appended now is not part of the input
+		size = min(size, f.size) // what is appended now is not part of the input
 	case size == 0 || !s.settled(f, info, now):
 		return nil, errUnsettled
 	}

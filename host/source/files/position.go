@@ -12,8 +12,8 @@ import (
 	"github.com/wasmill/wasmill/host/fault"
 )
 
-// positionVersion is the version of Extra.
-const positionVersion = 1
+// positionVersion is the version of Extra. Those without an entry that begins inside its file are written as version 1.
+const positionVersion = 2
 
 // place is a point in a file: Off counts its decoded bytes, Line its lines (csv and parquet: rows) before that point. In
 // Parquet, where rows have no bytes of their own, Off is their share of the footer's uncompressed size.
@@ -21,6 +21,8 @@ type place struct {
 	Off  int64 `json:"offset"`
 	Line int64 `json:"line"`
 }
+
+func (p *place) negative() bool { return p != nil && (p.Off < 0 || p.Line < 0) }
 
 // entry is one line of the file source log: Spark's three keys, then ours. A file that was planned to its end in one go
 // has the place of its end.
@@ -31,13 +33,21 @@ type entry struct {
 	Size int64  `json:"size"`      // bytes on disk
 	ETag string `json:"etag"`      // digest of both ends of the file, 16 hex digits; "" in Spark's own entries
 	End  *place `json:"end,omitempty"`
-	Path string `json:"-"`
+	// Begin is where reading it begins: what stands before was read of the file as it was before it changed.
+	Begin *cut   `json:"begin,omitempty"`
+	Path  string `json:"-"`
+}
+
+// cut is a place that a batch ended at. Sum is the digest of the decoded bytes before it, 8 hex digits; "" not known.
+type cut struct {
+	place
+	Sum string `json:"sum,omitempty"`
 }
 
 // at is where a batch ended inside a file.
 type at struct {
 	File entry `json:"file"`
-	place
+	cut
 }
 
 // position is a checkpoint.Position in parts. Extra must name all that is not known to be on disk: the logs after Synced
@@ -50,6 +60,7 @@ type position struct {
 	Tail   []entry // entries of the logs after Synced
 	At     *at     // the batch ended inside this file
 	Done   *place  // where the file of the position before ended, if it was cut and ended in this batch
+	begins bool    // an entry of log begins inside its file
 }
 
 type extra struct {
@@ -63,11 +74,23 @@ type extra struct {
 }
 
 func (p *position) format() (checkpoint.Position, error) {
-	b, err := marshal(extra{V: positionVersion, Base: p.Base, Synced: p.Synced, Sum: p.Sum, Tail: p.Tail, At: p.At, Done: p.Done})
+	b, err := marshal(extra{V: p.version(), Base: p.Base, Synced: p.Synced, Sum: p.Sum, Tail: p.Tail, At: p.At, Done: p.Done})
 	if err != nil {
 		return checkpoint.Position{}, fmt.Errorf("position: %w", err)
 	}
 	return checkpoint.Position{Line: `{"logOffset":` + strconv.FormatInt(p.log, 10) + `}`, Extra: string(b)}, nil
+}
+
+// version is the least version that knows all that the position holds.
+func (p *position) version() int {
+	begins := p.begins
+	for i := range p.Tail {
+		begins = begins || p.Tail[i].Begin != nil
+	}
+	if begins {
+		return 2
+	}
+	return 1
 }
 
 // parsePosition reads what format wrote, and Spark's own lines, which have no extra.
@@ -149,7 +172,7 @@ func (p *position) check() error {
 
 // resolve fills in what JSON leaves out and checks what it holds.
 func (e *entry) resolve() (err error) {
-	if e.Size < 0 || e.End != nil && (e.End.Off < 0 || e.End.Line < 0) {
+	if e.Size < 0 || e.End.negative() || e.Begin != nil && e.Begin.negative() {
 		return errors.New("negative size")
 	}
 	e.Path, err = fromURI(e.URI)

@@ -22,6 +22,10 @@ func (s *Source) Read(ctx context.Context, split source.Split, to source.Writer)
 	if err != nil {
 		return err
 	}
+	return s.explain(ctx, p, s.readPart(ctx, p, to))
+}
+
+func (s *Source) readPart(ctx context.Context, p *part, to source.Writer) error {
 	rec := &abi.Record{Headers: s.attached(p.Path)}
 	if s.cfg.Format == Parquet {
 		return s.readParquet(ctx, p, rec, to)

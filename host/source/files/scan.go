@@ -44,12 +44,14 @@ type blocks struct {
 	buf    []byte // used again for each block once nothing is kept
 	base   int64  // offset of the current block
 	block  []byte
+	sums   *sums // nil: nobody asks
 }
 
 func (b *blocks) next() ([]byte, error) {
 	if err := b.ctx.Err(); err != nil {
 		return nil, err
 	}
+	b.sums.pass(b.base, b.block)
 	buf := b.buf
 	if b.cache != nil {
 		if buf = b.cache.block(); buf == nil {
@@ -80,7 +82,8 @@ func (b *blocks) giveUp() {
 type scanned struct {
 	end   place
 	eof   bool
-	blank int64 // lines up to end that the budget does not count
+	sum   string // of the decoded bytes before end, "" not known
+	blank int64  // lines up to end that the budget does not count
 	marks []mark
 }
 
@@ -117,6 +120,7 @@ func scanText(in *blocks, from place, left *budget) (scanned, error) {
 		}
 		if fit == len(b) && n > 0 {
 			out.end = place{in.base + int64(bytes.LastIndexByte(b, '\n')) + 1, out.end.Line + n}
+			in.sums.hold(out.end.Off)
 			out.blank += blank
 			out.marks = append(out.marks, out.end)
 		}

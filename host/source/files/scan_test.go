@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,15 @@ func TestAnyBatches(t *testing.T) {
 			}
 			got = append(got, batch...)
 			at = to
+			pos, err := parsePosition(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cut := pos.At; cut != nil {
+				if want := sumText(crc32.Checksum(content[:cut.Off], castagnoli)); cut.Sum != want {
+					t.Fatalf("digest of the first %d bytes: %s, want %s", cut.Off, cut.Sum, want)
+				}
+			}
 		}
 		if d := cmp.Diff(wantLines(content), got); d != "" {
 			t.Fatalf("records (-want +got):\n%.2000s", d)

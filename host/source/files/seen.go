@@ -131,6 +131,7 @@ func (s *Source) record(next *position, entries []entry) (err error) {
 	k := next.log
 	for i := range entries {
 		entries[i].Log = k
+		next.begins = next.begins || entries[i].Begin != nil
 	}
 	if next.At != nil {
 		next.At.File.Log = k

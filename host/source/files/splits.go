@@ -23,6 +23,8 @@ type part struct {
 	To   place `json:"to"`
 	// EOF: To is the end of the file.
 	EOF bool `json:"eof,omitempty"`
+	// Cut is where earlier batches have ended in the file; nil: this one begins with it.
+	Cut *cut `json:"cut,omitempty"`
 }
 
 // size is the planned size in decoded bytes.
@@ -71,12 +73,12 @@ func (s *Source) parts(from, to *position) ([]part, error) {
 	}
 	var out []part
 	if from.At != nil {
-		p := part{entry: from.At.File, From: from.At.place, EOF: true}
+		p := part{entry: from.At.File, From: from.At.place, EOF: true, Cut: &from.At.cut}
 		switch {
+		case to.Done != nil: // first: the file may go on as another one, which has the same ends
+			p.To = *to.Done
 		case to.At != nil && to.At.File.Path == p.Path && to.At.File.ETag == p.ETag:
 			p.To, p.EOF = to.At.place, false
-		case to.Done != nil:
-			p.To = *to.Done
 		default:
 			return nil, badPosition(fmt.Sprint(to.log), fmt.Errorf("the range does not say where %s ends", p.Path))
 		}
@@ -111,7 +113,10 @@ func (s *Source) parts(from, to *position) ([]part, error) {
 // whole is the part that a log entry stands for in the range that ends at to.
 func whole(e *entry, to *position) (part, error) {
 	p := part{entry: *e, EOF: true}
-	p.End = nil
+	p.End, p.Begin = nil, nil
+	if e.Begin != nil {
+		p.From, p.Cut = e.Begin.place, e.Begin
+	}
 	switch {
 	case e.ETag == "":
 		return p, fmt.Errorf("%s was planned by Spark: let Spark finish that batch", e.Path)
@@ -121,6 +126,9 @@ func whole(e *entry, to *position) (part, error) {
 		p.To, p.EOF = to.At.place, false
 	default:
 		return p, fmt.Errorf("nothing says where %s ends in this batch", e.Path)
+	}
+	if p.To.Off < p.From.Off || p.To.Line < p.From.Line {
+		return p, fmt.Errorf("%s ends before it begins", e.Path)
 	}
 	return p, nil
 }
@@ -204,7 +212,7 @@ func (s *Source) marks(ctx context.Context, p *part) (marks []mark, err error) {
 	return got.marks, nil
 }
 
-func (e *entry) key() fileKey { return fileKey{e.Path, e.ETag} }
+func (e *entry) key() fileKey { return fileKey{e.Path, e.ETag, e.Size} }
 
 func decodePart(s source.Split) (*part, error) {
 	var p part

@@ -414,13 +414,15 @@ impl Drop for Out {
 
 impl Draft<'_> {
     /// Takes back the byte at `at` of those written.
-    pub(crate) fn remove(&mut self, at: usize) {
+    pub(crate) fn remove(&mut self, at: usize) -> u8 {
         let rest = self.len() - at - 1;
         // SAFETY: the bytes were written, and all lie in one block.
         unsafe {
             let to = self.start.add(at);
+            let byte = *to;
             core::ptr::copy(to.add(1), to, rest);
             self.at = self.at.sub(1);
+            byte
         }
     }
 }

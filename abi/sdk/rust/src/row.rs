@@ -1,9 +1,20 @@
 //! Binary rows: the values of an output's columns, for tables, without text. See abi/README.md, section 16.
 
+use core::num::TryFromIntError;
+
 use crate::manifest::{Port, columns};
 use crate::out::{Draft, Out};
 use crate::record::Record;
 use crate::value::{Kind, Value};
+
+/// What stands for a value in a row.
+const NULL: u8 = 0;
+/// The value follows.
+const VALUE: u8 = 1;
+/// The value does not fit its column.
+const UNFIT: u8 = 2;
+/// Behind a map's key: that was none.
+const NO_KEY: u8 = 3;
 
 /// The columns of an output's binary rows: the mark that each row begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +61,7 @@ const fn says_nothing(b: &[u8], at: usize) -> usize {
 }
 
 /// A binary row in the making: the value of the record that [`Row::emit`] writes. Values are pushed in the order of the
-/// columns; the host finds what does not fit and sets the record aside. Dropping it leaves no trace.
+/// columns; the host sets the record aside, code range, if one does not fit its column. Dropping it leaves no trace.
 pub struct Row<'o> {
     draft: Draft<'o>,
     at: usize,
@@ -59,7 +70,8 @@ pub struct Row<'o> {
 /// What can be pushed: numbers of the column's own type, `bool`, `&str`, `&[u8]`, and `Option` of each, where `None` is null.
 /// A [`Value`] is its string's characters, or null when it is no string. `date` is an `i32` of days, `timestamp` an `i64` of
 /// microseconds since 1970, `decimal` an `i32` (up to 9 digits), `i64` (up to 18) or `i128`, times ten to the power of its
-/// scale.
+/// scale. A number of another type is not cut with `as` but pushed as what `i32::try_from` and the like make of it: if it does
+/// not fit, the row is a misfit.
 pub trait Cell {
     /// Writes the byte that says that it is there, and the value.
     #[doc(hidden)]
@@ -71,7 +83,7 @@ macro_rules! numbers {
         impl Cell for $t {
             #[inline(always)]
             fn push(&self, draft: &mut Draft<'_>) {
-                let mut cell = [1; size_of::<$t>() + 1];
+                let mut cell = [VALUE; size_of::<$t>() + 1];
                 cell[1..].copy_from_slice(&self.to_le_bytes());
                 draft.put(&cell);
             }
@@ -81,10 +93,21 @@ macro_rules! numbers {
 
 numbers!(i8, i16, i32, i64, i128, f32, f64);
 
+/// What `try_from` makes of a number.
+impl<T: Cell> Cell for Result<T, TryFromIntError> {
+    #[inline(always)]
+    fn push(&self, draft: &mut Draft<'_>) {
+        match self {
+            Ok(v) => v.push(draft),
+            Err(_) => draft.put(&[UNFIT]),
+        }
+    }
+}
+
 impl Cell for bool {
     #[inline(always)]
     fn push(&self, draft: &mut Draft<'_>) {
-        draft.put(&[1, u8::from(*self)]);
+        draft.put(&[VALUE, u8::from(*self)]);
     }
 }
 
@@ -92,7 +115,7 @@ impl Cell for &[u8] {
     #[inline(always)]
     fn push(&self, draft: &mut Draft<'_>) {
         let [a, b, c, d] = (self.len() as u32).to_le_bytes();
-        draft.put(&[1, a, b, c, d]);
+        draft.put(&[VALUE, a, b, c, d]);
         draft.put(self);
     }
 }
@@ -109,7 +132,7 @@ impl<T: Cell> Cell for Option<T> {
     fn push(&self, draft: &mut Draft<'_>) {
         match self {
             Some(v) => v.push(draft),
-            None => draft.put(&[0]),
+            None => draft.put(&[NULL]),
         }
     }
 }
@@ -120,7 +143,7 @@ impl Cell for Value<'_> {
         match self.kind() {
             Kind::String => self.raw().push(draft),
             Kind::Escaped => self.unescape().as_str().push(draft),
-            _ => draft.put(&[0]),
+            _ => draft.put(&[NULL]),
         }
     }
 }
@@ -144,29 +167,32 @@ impl<'o> Row<'o> {
     /// Writes null.
     #[inline]
     pub fn null(&mut self) -> &mut Self {
-        self.draft.put(&[0]);
+        self.draft.put(&[NULL]);
         self
     }
 
     /// Begins a struct: the values of its fields come next.
     #[inline]
     pub fn structure(&mut self) -> &mut Self {
-        self.draft.put(&[1]);
+        self.draft.put(&[VALUE]);
         self
     }
 
     /// Begins a list of `n` elements, or a map of `n` entries, which come next: of a map a [`Row::key`] and a value each.
     #[inline]
     pub fn count(&mut self, n: usize) -> &mut Self {
-        (n as i32).push(&mut self.draft);
+        u32::try_from(n).map(|n| n as i32).push(&mut self.draft);
         self
     }
 
-    /// Writes a key of a map.
+    /// Writes a key of a map. In a row it has another form than that value alone. Null is no key, nor is what does not fit: it
+    /// makes the row a misfit.
     pub fn key(&mut self, key: impl Cell) -> &mut Self {
         let at = self.draft.len();
         key.push(&mut self.draft);
-        self.draft.remove(at);
+        if self.draft.remove(at) != VALUE {
+            self.draft.put(&[NO_KEY; 17]); // one of them stands behind the key, whatever its type
+        }
         self
     }
 

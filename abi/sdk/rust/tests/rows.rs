@@ -51,6 +51,54 @@ fn nested() {
     assert_eq!(rows("nulls", nulls, &["{}"]), [vector("nulls")]);
 }
 
+/// What follows each `"name": "` in a text.
+fn members<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
+    text.split(&format!("\"{name}\": \"")).skip(1).map(|s| s.split('"').next().expect("a string")).collect()
+}
+
+/// The numbers of the golden vectors, each as a value and as a key, and a key that is null: what does not fit is never cut.
+#[test]
+fn cells() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/cells.json")).expect("the vectors");
+    let (kinds, texts, cells) = (members(&text, "type"), members(&text, "text"), members(&text, "hex"));
+    assert!(kinds.len() > 100 && kinds.len() == texts.len() && texts.len() == cells.len());
+    let none = "03".repeat(17);
+    for ((kind, text), cell) in kinds.iter().zip(texts).zip(cells) {
+        if *kind == "float" {
+            continue; // an f32 is one already
+        }
+        let n: i64 = text.parse().expect("a number");
+        let fill = |_: &Record<'_>, r: &mut Row<'_>| {
+            match *kind {
+                "int8" => r.push(i8::try_from(n)).key(i8::try_from(n)),
+                "int16" => r.push(Some(i16::try_from(n))).key(i16::try_from(n)),
+                "int32" => r.push(i32::try_from(n)).key(i32::try_from(n)),
+                "int64" => r.push(n).key(n),
+                "int128" => r.push(i128::from(n)).key(i128::from(n)),
+                _ => r.count(n as usize).key(u32::try_from(n).map(|n| n as i32)),
+            };
+            r.key(None::<i8>);
+        };
+        let key = cell.strip_prefix("01").unwrap_or(&none);
+        let got = rows("nulls", fill, &["{}"]);
+        assert_eq!(&got[0][10..], format!("{cell}{key}{none}"), "{kind} {n}");
+    }
+}
+
+/// The row of the README.
+#[test]
+fn readme() {
+    let fill = |_: &Record<'_>, row: &mut Row<'_>| {
+        let cents = Some(1234i64).map(i32::try_from);
+        row.push("c").push(cents);
+        row.count(2).push("new").null();
+        row.count(1).key("de").push(100i64);
+        row.structure().push(52.5).push(None::<&str>);
+    };
+    let want = "01010000006301d2040000010200000001030000006e657700010100000002000000646501640000000000000001010000000000404a4000";
+    assert_eq!(&rows("nulls", fill, &["{}"])[0][10..], want);
+}
+
 #[test]
 fn strings_of_the_input() {
     let long = "0123456789".repeat(100_000);
