@@ -21,7 +21,7 @@ func planCommand(e *Env) *ucli.Command {
 		Usage:     "show what a job would do next, its guarantees, and whether its checkpoint fits it",
 		ArgsUsage: "[JOB.yaml]",
 		Description: "Takes nothing over and writes nothing; the job may be running. Exits with 3 when the job has changed in a way that needs " +
-			"your word (`wasmill run --allow-changes`) or a fresh checkpoint, and when a sink and the checkpoint do not belong together.\nWithout a name it takes " + DefaultJobFile + ".",
+			"your word (`wasmill run --allow-changes`) or a fresh checkpoint, and when a sink is not as the job and the checkpoint have it: tables are looked at.\nA server that is away is said to be so, and is no reason for a 3. Without a name it takes " + DefaultJobFile + ".",
 		Flags:  append(engineFlags(), outputFlag()),
 		Action: func(c *ucli.Context) error { return e.plan(c) },
 	}
@@ -49,8 +49,12 @@ type planShown struct {
 	GoneSinks []string    `json:"goneSinks,omitempty"`
 	// Findings are sinks that the next start refuses.
 	Findings []checkpoint.Finding `json:"findings"`
+	// Unseen are sinks that are away.
+	Unseen []checkpoint.Finding `json:"unseen,omitempty"`
 	// Clusters are those that the job publishes to.
 	Clusters []planCluster `json:"clusters,omitempty"`
+	// Shared are tables that several sinks write to, one of them by a key.
+	Shared []pipeline.SharedTable `json:"sharedTables,omitempty"`
 }
 
 type planStock struct {
@@ -141,8 +145,8 @@ func showPlan(name, dir string, v *pipeline.Preview) *planShown {
 	s := &planShown{
 		Job: name, Checkpoint: dir, QueryID: v.QueryID, Revision: v.Revision, Decided: v.Before, Compatible: v.Compatible(),
 		Changes: []planChange{}, Unknown: v.Unknown, Paths: []planPath{}, Unread: append([]string{}, v.Unread...), GoneSinks: v.Gone,
-		Findings: append([]checkpoint.Finding{}, v.Findings...),
-		Next:     planNext{Batch: int64(v.Batch), Planned: v.Planned, Sources: []planSource{}},
+		Findings: append([]checkpoint.Finding{}, v.Findings...), Unseen: v.Unseen, Shared: v.Shared,
+		Next: planNext{Batch: int64(v.Batch), Planned: v.Planned, Sources: []planSource{}},
 	}
 	s.State = v.State
 	if v.StateBatch != checkpoint.NoBatch {
@@ -202,11 +206,7 @@ func (s *planShown) page(policy string) *page {
 		p.line("Where the job is running, this is the batch that it is at.")
 		p.line("")
 	}
-	if len(s.Findings) > 0 {
-		p.line("THE NEXT START REFUSES")
-		findingRows(p, s.Findings)
-		p.line("")
-	}
+	s.targetRows(p)
 	s.Next.rows(p)
 	p.line("")
 	for i := range s.Clusters {
@@ -217,6 +217,7 @@ func (s *planShown) page(policy string) *page {
 		p.row(strings.Join(path.Steps, " -> "), path.Guarantee, path.Why)
 	}
 	p.line("")
+	s.sharedRows(p)
 	s.stateRows(p)
 	s.stockRows(p)
 	s.unreadRows(p)
@@ -355,6 +356,9 @@ func (s *planShown) changes(p *page) {
 	for _, g := range s.GoneSinks {
 		p.line("sink %s is no longer in the job, and the last batch, %d, is decided for it: put it back for one start, or `wasmill checkpoint resolve %d --sink %s --skip`",
 			g, s.Next.Batch-1, s.Next.Batch-1, g)
+	}
+	if s.has(job.NeedsConsent) && len(s.Findings) > 0 {
+		p.line("First mend what the next start refuses, above: no flag does.")
 	}
 	if s.has(job.NeedsConsent) {
 		p.line("What needs consent is made only with `wasmill run --allow-changes`; or take it back, or give the job a checkpoint of its own.")

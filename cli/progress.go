@@ -49,9 +49,9 @@ type lineProgress struct {
 	in, out int64
 	letters int64
 	skipped int64
-	late    int64  // records that came late, and that nobody takes
-	allowed bool   // with --allow-changes
-	dead    string // the sink of the dead letters, which are not counted as out
+	late    int64       // records that came late, and that nobody takes
+	allowed func() bool // a change that needs the user's word waits for the next batch; nil: none
+	dead    string      // the sink of the dead letters, which are not counted as out
 	last    int64
 	tty     bool
 	lags    *sourceLags // nil: not known
@@ -130,7 +130,7 @@ func (p *lineProgress) close(failed error) {
 		return
 	case p.batches == 0:
 		fmt.Fprintf(p.w, "nothing new (%s)\n", elapsed)
-		if p.allowed {
+		if p.allowed != nil && p.allowed() {
 			fmt.Fprintln(p.w, "a change that needs your word is made by the next batch: it needs --allow-changes again")
 		}
 		return

@@ -191,6 +191,7 @@ type running struct {
 	state    *stateWatch
 	server   *server
 	opened   bool         // it has run, now or before
+	allowed  atomic.Bool  // a change that needs the user's word waits for the next batch
 	sealed   atomic.Int64 // batches
 }
 
@@ -238,6 +239,7 @@ func (r *running) once(ctx context.Context, p *pipeline.Program) (err error) {
 	}
 	defer done()
 	r.opened = true
+	r.allowed.Store(pl.Allowed())
 	defer func() { err = errors.Join(err, pl.Close()) }()
 	defer r.state.opened(pl.StateStats)()
 	r.status.set(true, "running")

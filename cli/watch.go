@@ -38,7 +38,7 @@ func (r *running) watch(ctx context.Context, c *ucli.Context) error {
 		}
 		r.progress = p
 	case progressAuto:
-		r.progress = &lineProgress{w: e.Stderr, now: e.Now, tty: e.StderrTerminal, dead: r.job.Errors.DeadLetters, verifies: r.verifies, allowed: c.Bool("allow-changes"), lags: r.metrics.lags, state: r.state}
+		r.progress = &lineProgress{w: e.Stderr, now: e.Now, tty: e.StderrTerminal, dead: r.job.Errors.DeadLetters, verifies: r.verifies, allowed: r.allowed.Load, lags: r.metrics.lags, state: r.state}
 	default:
 		return usagef(c, "--progress %q: it is auto, json or none", how)
 	}

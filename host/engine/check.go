@@ -47,11 +47,12 @@ func CheckTarget(ctx context.Context, r Records, t sink.Target, p sink.Published
 
 // CheckNoted holds what a target has published against the note of it: one that is noted to have had the last decided batch
 // and does not know of it is refused at the start.
-func CheckNoted(t sink.Target, p sink.Published, decision *checkpoint.Decision, mark checkpoint.PublishedMark) error {
-	if decision == nil || mayRepeat(t.Traits()) || Raised(t, decision) || p.Batch >= decision.Batch || !hadIt(t, decision, mark) {
+func CheckNoted(ctx context.Context, r Records, t sink.Target, p sink.Published, decision *checkpoint.Decision, mark checkpoint.PublishedMark) error {
+	if decision == nil || mayRepeat(t.Traits()) || Raised(t, decision) || !hadIt(t, decision, mark) {
 		return nil
 	}
-	return behind(t, p, outcomeOf(decision, t.ID()))
+	differs, err := stands(ctx, r, t, p, decision)
+	return errors.Join(err, differs)
 }
 
 // stands says how a target differs from where a decision has it, or nil. Where a person chose to skip a batch, the target

@@ -109,21 +109,24 @@ func TestCheckNoted(t *testing.T) {
 		mark      checkpoint.PublishedMark
 		decision  *checkpoint.Decision
 		refused   bool
+		skipped   skips
 	}{
-		"does not know of it":   {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, mark, last, true},
-		"knows of it":           {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 4, mark, last, false},
-		"was not there":         {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, checkpoint.PublishedMark{Batch: 3, Digest: "c"}, last, false},
-		"another one was there": {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, checkpoint.PublishedMark{Batch: 4, Digest: "x"}, last, false},
-		"nothing is decided":    {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, mark, nil, false},
-		"can tell":              {sink.Traits{Guarantee: sink.ExactlyOnce}, 3, mark, last, false},
-		"may repeat":            {sink.Traits{Guarantee: sink.AtLeastOnce, Volatile: true}, 3, mark, last, false},
+		"does not know of it":   {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, mark, last, true, nil},
+		"knows of it":           {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 4, mark, last, false, nil},
+		"was not there":         {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, checkpoint.PublishedMark{Batch: 3, Digest: "c"}, last, false, nil},
+		"another one was there": {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, checkpoint.PublishedMark{Batch: 4, Digest: "x"}, last, false, nil},
+		"nothing is decided":    {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, mark, nil, false, nil},
+		"can tell":              {sink.Traits{Guarantee: sink.ExactlyOnce}, 3, mark, last, false, nil},
+		"may repeat":            {sink.Traits{Guarantee: sink.AtLeastOnce, Volatile: true}, 3, mark, last, false, nil},
+		"is to be left out":     {sink.Traits{Guarantee: sink.ExactlyOnce, Volatile: true}, 3, mark, last, false, skips{4: decided(3, 3, "c")}},
 	} {
-		err := CheckNoted(judged{guarantee: c.traits.Guarantee, volatile: c.traits.Volatile}, sink.Published{Batch: c.published}, c.decision, c.mark)
+		published := sink.Published{Batch: c.published, Digest: map[checkpoint.BatchID]string{3: "c", 4: "d"}[c.published]}
+		err := CheckNoted(t.Context(), c.skipped, judged{guarantee: c.traits.Guarantee, volatile: c.traits.Volatile}, published, c.decision, c.mark)
 		if f, _ := errors.AsType[*fault.Error](err); (f != nil && f.ErrCode == CodeTargetBehind) != c.refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	err := CheckNoted(forgetful{judged{guarantee: sink.ExactlyOnce}}, sink.Published{Batch: 3}, last, mark)
+	err := CheckNoted(t.Context(), skips{}, forgetful{judged{guarantee: sink.ExactlyOnce}}, sink.Published{Batch: 3}, last, mark)
 	if f, _ := errors.AsType[*fault.Error](err); f == nil || f.ErrCode != CodeTargetBehind {
 		t.Errorf("a durable target that may forget: %v", err)
 	}

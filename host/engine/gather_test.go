@@ -91,3 +91,18 @@ func TestPaceTakesWhatIsGathered(t *testing.T) {
 		t.Errorf("a batch may take %d, more than 300 are too large", got)
 	}
 }
+
+// TestPaceOfGathered: where what has come may wait for more, a batch that takes longer than one of a job that runs back to back
+// does not make the next ones smaller.
+func TestPaceOfGathered(t *testing.T) {
+	own := source.Limit{Records: 2000}
+	p := newPace(Trigger{Gather: Gather{Records: 1000, Delay: 8 * time.Second}})
+	p.ran(300, 600*time.Millisecond)
+	if got := p.limit(own).Records; got != 2000 {
+		t.Errorf("after a slow batch the next one takes %d records, want 2000", got)
+	}
+	p.ran(2000, 16*time.Second)
+	if got := p.limit(own).Records; got != 1000 {
+		t.Errorf("after one of twice the delay it takes %d, want 1000", got)
+	}
+}

@@ -27,15 +27,16 @@ const (
 	paceEnd = 1 << 40
 )
 
-// newPace is the pace of a job. With an interval its batches begin large: they are few, and the first has a backlog.
+// newPace is the pace of a job. With an interval its batches begin large: they are few, and the first has a backlog. Where what has
+// come may wait for more, it may as well wait for a batch that takes as long.
 func newPace(t Trigger) pace {
 	switch {
 	case t.AvailableNow:
 		return pace{}
 	case t.Interval > 0:
-		return pace{most: t.Interval, least: t.Gather.Records}
+		return pace{most: max(t.Interval, t.Gather.Delay), least: t.Gather.Records}
 	}
-	return pace{most: paceBackToBack, records: paceFirst, least: t.Gather.Records}
+	return pace{most: max(paceBackToBack, t.Gather.Delay), records: paceFirst, least: t.Gather.Records}
 }
 
 // limit is what a batch may take of a source that has a limit of its own.

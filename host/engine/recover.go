@@ -101,8 +101,8 @@ func (e *Engine) found(ctx context.Context, plan *checkpoint.Plan) (*batch, erro
 	return b, nil
 }
 
-// lookFirst refuses what would be refused anyway before a target is taken over: opening one makes its directory, which
-// would stand in the way of putting the right one back.
+// lookFirst refuses what would be refused anyway before a target is taken over: opening one makes its directory or its
+// database, which would stand in the way of putting the right one back. One that is away is waited for when it is opened.
 func (e *Engine) lookFirst(ctx context.Context, b *batch, dec *checkpoint.Decision) error {
 	for _, t := range e.targets {
 		look, ok := t.(sink.Inspector)
@@ -110,11 +110,19 @@ func (e *Engine) lookFirst(ctx context.Context, b *batch, dec *checkpoint.Decisi
 			continue
 		}
 		p, err := look.Inspect(ctx, sink.Owner{Query: e.cfg.Log.QueryID(), Job: e.cfg.Job, Next: b.plan.Batch})
+		if fault.IsPassing(err) {
+			continue
+		}
 		if err != nil {
-			return fmt.Errorf("look at target %s: %w", t.ID(), err)
+			return fmt.Errorf("open target %s: %w", t.ID(), err)
 		}
 		if err := CheckTarget(ctx, e.cfg.Log, t, p, dec, b.before); err != nil {
 			return err
+		}
+		if mark, noted := e.marks[t.ID()]; noted {
+			if err := CheckNoted(ctx, e.cfg.Log, t, p, dec, mark); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -63,8 +63,8 @@ var columnAliases = map[string]string{
 var (
 	decimalType = regexp.MustCompile(`^decimal\(\s*([0-9]{1,4})\s*,\s*([0-9]{1,4})\s*\)$`)
 	// columnForm is what an editor can check of a type.
-	columnForm = `^(?:` + strings.Join(plainKinds[:], "|") + `|timestamp\((?:s|ms|us)\)|decimal\(\s*[0-9]{1,2}\s*,\s*[0-9]{1,2}\s*\)|(?:list|map|struct)\s*<.+>)(?:\s+not\s+null)?$`
-	brokenType = regexp.MustCompile(`^decimal\(\s*[0-9]+$`)
+	columnForm    = `^(?:` + strings.Join(plainKinds[:], "|") + `|timestamp\((?:s|ms|us)\)|decimal\(\s*[0-9]{1,2}\s*,\s*[0-9]{1,2}\s*\)|(?:list|map|struct)\s*<.+>)(?:\s+not\s+null)?$`
+	brokenDecimal = regexp.MustCompile(`^decimal\(\s*[0-9]+$`)
 )
 
 // columns reads a schema: a mapping whose order counts.
@@ -101,8 +101,14 @@ func (c *checker) fields(n *yaml.Node, path string) ([]rows.Column, bool) {
 		k, v := n.Content[i], n.Content[i+1]
 		p := join(path, k.Value)
 		c.note(p, k, v)
-		if scalar(v) == scalarNull && strings.HasSuffix(k.Value, ")") && brokenDecimal(n, i) {
-			continue // the tail of decimal(9,2) without quotes, reported at its head
+		if text, parts := torn(n.Content[i:]); parts > 0 {
+			what := fmt.Sprintf("a type with a comma must be quoted here: %q", cut(text))
+			if brokenDecimal.MatchString(v.Value) {
+				what = `a decimal must be quoted here, because of its comma: "decimal(9,2)"`
+			}
+			ok = c.wrong(v, p, CodeValue, what)
+			i += 2 * parts
+			continue
 		}
 		if why := badColumnName(k.Value); why != "" {
 			ok = c.wrong(k, p, CodeValue, why)
@@ -120,9 +126,40 @@ func (c *checker) fields(n *yaml.Node, path string) ([]rows.Column, bool) {
 	return columns, ok
 }
 
-func brokenDecimal(n *yaml.Node, i int) bool {
-	return i >= 2 && n.Content[i-1].Kind == yaml.ScalarNode && brokenType.MatchString(n.Content[i-1].Value)
+// torn puts a type together that its commas have torn apart, as it stands between braces without quotes, and counts the members
+// that are its parts but for the first; 0 for one that is whole. YAML takes them for keys without a value.
+func torn(members []*yaml.Node) (text string, parts int) {
+	head := members[1]
+	if head.Kind != yaml.ScalarNode || quoted(head) {
+		return "", 0
+	}
+	text = head.Value
+	for i := 2; unclosed(text) > 0; i += 2 {
+		if i >= len(members) || quoted(members[i]) || members[i+1].Kind != yaml.ScalarNode || quoted(members[i+1]) {
+			return "", 0
+		}
+		text += ", " + members[i].Value
+		if v := members[i+1]; scalar(v) != scalarNull {
+			text += ": " + v.Value // of a struct
+		}
+		parts++
+	}
+	return text, parts
 }
+
+func quoted(n *yaml.Node) bool {
+	return n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0
+}
+
+// unclosed counts the brackets of a type that are not closed.
+func unclosed(text string) int {
+	return strings.Count(text, "<") + strings.Count(text, "(") - strings.Count(text, ">") - strings.Count(text, ")")
+}
+
+var tornEnd = regexp.MustCompile(`^[a-z0-9_(<]*[>)]+(\s+not\s+null)?$`)
+
+// unopened reports whether a text looks like the end of a type whose brackets are opened before it.
+func unopened(text string) bool { return tornEnd.MatchString(text) && unclosed(text) < 0 }
 
 func badColumnName(name string) string {
 	switch {
@@ -156,16 +193,13 @@ func (c *checker) columnType(n *yaml.Node, path string) (rows.Type, bool) {
 	if err == nil {
 		return t, true
 	}
-	if strings.ContainsAny(n.Value, "(<> ") && !brokenType.MatchString(n.Value) {
+	if strings.ContainsAny(n.Value, "(<> ") {
 		return rows.Type{}, c.wrong(n, path, CodeValue, err.Error())
 	}
 	return rows.Type{}, c.unknownType(n, path)
 }
 
 func (c *checker) unknownType(n *yaml.Node, path string) bool {
-	if brokenType.MatchString(n.Value) {
-		return c.wrong(n, path, CodeValue, `a decimal must be quoted here, because of its comma: "decimal(9,2)"`)
-	}
 	m := Mistake{
 		Pos: at(n), Path: path, Code: CodeValue,
 		Message: kindOf(n) + " is no column type; types are " + strings.Join(plainKinds[:], ", ") + ", decimal(p,s), list<..>, map<.., ..>, struct<name: ..>",

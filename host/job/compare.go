@@ -132,6 +132,9 @@ func (d *differ) source(path string, a, b revisionSource) {
 
 func (d *differ) transforms(a, b []revisionTransform) {
 	name := func(t revisionTransform) string { return t.Name }
+	if reordered(a, b, name) {
+		d.ok("transforms", "they stand in another order, which changes no record")
+	}
 	pair(a, b, name, func(old, now *revisionTransform) {
 		switch {
 		case old == nil:
@@ -244,57 +247,6 @@ func (d *differ) tables(path string, a, b *revisionManifest) {
 	}
 }
 
-func (d *differ) sinks(a, b []revisionSink) {
-	name := func(s revisionSink) string { return s.Name }
-	pair(a, b, name, func(old, now *revisionSink) {
-		switch {
-		case old == nil:
-			d.ok("sinks."+now.Name, "a new sink: it gets the batches from now on")
-		case now == nil:
-			d.consent("sinks."+old.Name, "the sink is gone: what it has published stays, and it gets no more")
-		default:
-			d.sink("sinks."+old.Name, old, now)
-		}
-	})
-}
-
-func (d *differ) sink(path string, a, b *revisionSink) {
-	if !slices.Equal(a.From, b.From) {
-		d.ok(path+".from", fmt.Sprintf("it takes %v instead of %v", b.From, a.From))
-	}
-	if a.Mode != b.Mode {
-		d.consent(path+".mode", fmt.Sprintf("%s becomes %s, beside rows that are already there", a.Mode, b.Mode))
-	}
-	if a.Format != b.Format {
-		d.consent(path+".format", fmt.Sprintf("%s becomes %s: what is published already stays as it is", a.Format, b.Format))
-	}
-	if !slices.Equal(a.PartitionBy, b.PartitionBy) {
-		d.consent(path+".partitionBy", fmt.Sprintf("the folders change from %v to %v: readers need one layout", a.PartitionBy, b.PartitionBy))
-	}
-	if a.Format == b.Format && !slices.Equal(a.Key, b.Key) {
-		d.consent(path+".key", fmt.Sprintf("the key changes from %v to %v: rows from before keep their old one, and are found by the new one", a.Key, b.Key))
-	}
-	if a.Format == b.Format && !reflect.DeepEqual(a.Kafka, b.Kafka) {
-		d.ok(path+".kafka", "other records fit the sink from now on: maxMessage, topicHeader or its topics change")
-	}
-	d.formats(path+".encode", a.Encode, b.Encode, "records published from now on")
-	if (a.Schema == nil) != (b.Schema == nil) {
-		d.consent(path+".schema", "rows with and without a schema would lie side by side")
-		return
-	}
-	name := func(c revisionColumn) string { return c.Name }
-	pair(a.Schema, b.Schema, name, func(old, now *revisionColumn) {
-		switch {
-		case old == nil:
-			d.ok(path+".schema."+now.Name, "a new column: rows from before have null")
-		case now == nil:
-			d.consent(path+".schema."+old.Name, "the column is gone: rows from now on have none")
-		case old.Type != now.Type:
-			d.consent(path+".schema."+old.Name, fmt.Sprintf("%s becomes %s: readers may not read both as one table", old.Type, now.Type))
-		}
-	})
-}
-
 // pair visits the elements of two lists by name: first those of a with their like in b, then what is new in b.
 func pair[T any](a, b []T, name func(T) string, visit func(old, now *T)) {
 	for i := range a {
@@ -310,6 +262,22 @@ func pair[T any](a, b []T, name func(T) string, visit func(old, now *T)) {
 			visit(nil, &b[i])
 		}
 	}
+}
+
+// reordered reports whether the elements that two lists share stand in another order.
+func reordered[T any](a, b []T, name func(T) string) bool {
+	last := -1
+	for i := range a {
+		k := slices.IndexFunc(b, func(t T) bool { return name(t) == name(a[i]) })
+		if k < 0 {
+			continue
+		}
+		if k < last {
+			return true
+		}
+		last = k
+	}
+	return false
 }
 
 func sortedNames(a, b map[string]revisionSource) []string {

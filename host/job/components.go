@@ -87,7 +87,7 @@ func describeTrigger() Field {
 				Doc: "A batch begins when so many records have come, of all sources together: tables get fewer and larger files. Needs maxDelay. " +
 					"Of topics it counts offsets; files of which nothing is counted before they are read are not waited for.",
 			},
-			{Name: "maxDelay", Type: TypeDuration, Max: day, Example: "30s", Doc: "How long what has come waits for minRecords, at most."},
+			{Name: "maxDelay", Type: TypeDuration, Max: day, Example: "30s", Doc: "How long what has come waits for minRecords, at most. A batch may take as long, too: it takes all that has come, up to the sources' batch.maxRecords."},
 		},
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // smallest is a good job file with a place to put more.
@@ -248,4 +250,42 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("job %v beside %v", j, err)
 		}
 	})
+}
+
+// TestTornTypes: between braces the comma of a type without quotes ends it, and what YAML makes of the rest is no mistake of its own.
+func TestTornTypes(t *testing.T) {
+	const text = `apiVersion: wasmill/v1
+kind: Job
+metadata: {name: j}
+spec:
+  checkpoint: ./c
+  sources: [{name: a, files: {path: ./in, format: jsonl}}]
+  sinks: [{name: s, from: [a], delta: {path: out, schema: {id: int64, TYPES, z: date}}}]
+`
+	const at = "spec.sinks[0].delta.schema."
+	for types, want := range map[string][]string{
+		"m: map<string, int32>":                        {at + `m: a type with a comma must be quoted here: "map<string, int32>"`},
+		"m: map<string, int32>, n: map<string, int32>": {at + `m: a type with a comma must be quoted here: "map<string, int32>"`, at + `n: a type with a comma must be quoted here: "map<string, int32>"`},
+		"m: list<decimal(9,2)> not null":               {at + `m: a type with a comma must be quoted here: "list<decimal(9, 2)> not null"`},
+		"m: map<string, struct<a: map<string, date>>>": {at + `m: a type with a comma must be quoted here: "map<string, struct<a: map<string, date>>>"`},
+		"m: decimal(9, 2) not null, n: decimal(9, 2)":  {at + `m: a decimal must be quoted here, because of its comma: "decimal(9,2)"`, at + `n: a decimal must be quoted here, because of its comma: "decimal(9,2)"`},
+		"m: decimal(9":                                      {at + `m: type "decimal(9": a decimal is written decimal(precision,scale)`},
+		`m: "map<string", "int32>": date`:                   {at + `m: type "map<string": a map is written map<key type, value type>`},
+		"m: struct<a: int32, b: string>":                    {`a type with a colon must be quoted here: "struct<name: type>", or written {name: type}`},
+		"m: list<struct<a: int32>>":                         {`a type with a colon must be quoted here: "struct<name: type>", or written {name: type}`},
+		`m: "map<string, int32>", n: {a: map<int32>}`:       {at + `n.a: type "map<int32>": a map is written map<key type, value type>`},
+		`m: "struct<a: int32>", n: {a: {b: date, c: date}}`: nil,
+	} {
+		_, err := Parse("job.yaml", []byte(strings.Replace(text, "TYPES", types, 1)), testEnv())
+		var got []string
+		if err != nil {
+			for line := range strings.Lines(err.Error()) {
+				_, message, _ := strings.Cut(line, ": ")
+				got = append(got, strings.TrimSpace(message))
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", types, diff)
+		}
+	}
 }

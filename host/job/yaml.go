@@ -92,6 +92,8 @@ func yamlMistake(text []byte, err error) Mistake {
 	case tabAt(text, m.Line) > 0:
 		m.Column = tabAt(text, m.Line)
 		m.Message = "a tab in the indentation; indent with spaces"
+	case openStruct.MatchString(lineUpTo(text, m.Pos)):
+		m.Message = `a type with a colon must be quoted here: "struct<name: type>", or written {name: type}`
 	default:
 		m.Message = "not YAML: " + strings.TrimPrefix(one.Message, "yaml: ")
 		if one.ContextMsg != "" {
@@ -99,6 +101,19 @@ func yamlMistake(text []byte, err error) Mistake {
 		}
 	}
 	return m
+}
+
+// openStruct is the beginning of a struct's type without quotes, up to the colon that ends it for YAML.
+var openStruct = regexp.MustCompile(`[:,{]\s+[a-z]*[a-z<, ]*struct\s*<[^"'<>{}]*$`)
+
+// lineUpTo returns what stands before a place in its line.
+func lineUpTo(text []byte, p Pos) string {
+	for range p.Line - 1 {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	row, _, _ := bytes.Cut(text, []byte("\n"))
+	runes := []rune(string(row))
+	return string(runes[:min(max(p.Column-1, 0), len(runes))])
 }
 
 // tabAt returns the column of a tab in a line's indentation, 0 when there is none.
@@ -170,6 +185,9 @@ func (g *guard) keys(n *yaml.Node) bool {
 		}
 		if k.Value == "<<" && k.Style == 0 {
 			return g.refuse(k, "merge keys (<<) are not used in job files; write the fields out")
+		}
+		if unopened(k.Value) {
+			continue // a part of a type that its commas have torn apart, reported at its head
 		}
 		if first, dup := seen[k.Value]; dup {
 			g.c.add(Mistake{Pos: at(k), Code: CodeDuplicate, Message: fmt.Sprintf("%q is already given on line %d", cut(k.Value), first)})

@@ -212,14 +212,15 @@ func (p *Program) Close(ctx context.Context) error {
 
 // Open opens the job's checkpoint, sources and targets and brings its last batch to an end.
 func (p *Program) Open(ctx context.Context) (*Pipeline, error) {
-	if err := p.consent(ctx); err != nil {
+	allowed, err := p.consent(ctx)
+	if err != nil {
 		return nil, err
 	}
 	log, err := checkpoint.Open(ctx, p.env.Files, p.Job.Checkpoint, p.logOptions())
 	if err != nil {
 		return nil, err
 	}
-	pl := &Pipeline{program: p, log: log}
+	pl := &Pipeline{program: p, log: log, allowed: allowed}
 	if err := pl.open(ctx); err != nil {
 		return nil, errors.Join(err, pl.Close())
 	}
@@ -242,10 +243,15 @@ type Pipeline struct {
 	store   *statestore.Store // nil when no stage has, or had, keys
 	engine  *engine.Engine
 	doubts  sync.WaitGroup
+	allowed bool // since the last decision the job has changed in a way that needed the user's word
 }
 
 // QueryID is the identity of the job's progress.
 func (pl *Pipeline) QueryID() string { return pl.log.QueryID() }
+
+// Allowed reports whether the job was opened with a change, since its last batch, that it was opened for by Env.AllowChanges
+// alone. The next batch makes it.
+func (pl *Pipeline) Allowed() bool { return pl.allowed }
 
 // Run runs batches until the trigger is used up or stop is closed.
 func (pl *Pipeline) Run(ctx context.Context, stop <-chan struct{}) error {
@@ -271,6 +277,11 @@ func (pl *Pipeline) open(ctx context.Context) error {
 	var err error
 	if pl.sources, err = p.sources(p.Job, pl.log.SourceDir, false); err != nil {
 		return err
+	}
+	if p.env.AllowChanges && !pl.allowed {
+		if pl.allowed, err = pl.moved(ctx); err != nil {
+			return err
+		}
 	}
 	if pl.targets, err = p.targets(p.Job); err != nil {
 		return err
@@ -304,6 +315,24 @@ func (pl *Pipeline) open(ctx context.Context) error {
 	}
 	pl.doubts.Go(func() { pl.doubt(ctx) })
 	return nil
+}
+
+// moved reports whether a source does not lie where it was planned.
+func (pl *Pipeline) moved(ctx context.Context) (bool, error) {
+	plan, _, err := pl.log.Tail(ctx)
+	if torn := (*checkpoint.TornError)(nil); err != nil && !errors.As(err, &torn) {
+		return false, err
+	}
+	for name, s := range pl.sources {
+		placed, ok := s.(source.Placed)
+		if !ok {
+			continue
+		}
+		if _, is := errors.AsType[*source.MovedError](placed.Moved(plan.Position(name))); is {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // doubtTime is how long the settings of clusters are looked at, at most.

@@ -35,8 +35,8 @@ type Preview struct {
 	Unknown string
 	// Gone are the targets that the last batch is decided for and the job no longer has: the next start cannot ask them.
 	Gone []string
-	// Findings are the targets that the next start refuses.
-	Findings []checkpoint.Finding
+	// Findings are the targets that the next start refuses, Unseen those that are away, so that nothing is known of them.
+	Findings, Unseen []checkpoint.Finding
 	// Stock are the modules that come with the program.
 	Stock []StockModule
 	// State are the stages that keep state, and StateBatch the last batch that changed it, NoBatch for none.
@@ -44,6 +44,35 @@ type Preview struct {
 	StateBatch checkpoint.BatchID
 	// Clusters are those that the job publishes to.
 	Clusters []Cluster
+	// Shared are tables that several sinks write to, one of them by a key.
+	Shared []SharedTable
+}
+
+// SharedTable is a table of a connection that several sinks write to, in the order of the job file.
+type SharedTable struct {
+	Connection string   `json:"connection"`
+	Table      string   `json:"table"`
+	Sinks      []string `json:"sinks"`
+}
+
+// sharedTables goes by the names of tables as they are written.
+func sharedTables(j *job.Job) []SharedTable {
+	var all []SharedTable
+	keyed := map[string]bool{}
+	for i := range j.Sinks {
+		q := j.Sinks[i].SQL
+		if q == nil || q.Table == "" {
+			continue
+		}
+		at := slices.IndexFunc(all, func(t SharedTable) bool { return t.Connection == q.Connection && t.Table == q.Table })
+		if at < 0 {
+			at = len(all)
+			all = append(all, SharedTable{Connection: q.Connection, Table: q.Table})
+		}
+		all[at].Sinks = append(all[at].Sinks, j.Sinks[i].Name)
+		keyed[q.Connection+"/"+q.Table] = keyed[q.Connection+"/"+q.Table] || len(q.Key) > 0
+	}
+	return slices.DeleteFunc(all, func(t SharedTable) bool { return len(t.Sinks) < 2 || !keyed[t.Connection+"/"+t.Table] })
 }
 
 // Waiting is a last batch that is not known to be done.
@@ -85,12 +114,18 @@ func (p *Program) Preview(ctx context.Context) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Preview{Revision: p.Revision, Unread: UnreadPorts(g), Paths: paths(g, policy), Stock: p.stockShown()}
+	v := &Preview{Revision: p.Revision, Unread: UnreadPorts(g), Paths: paths(g, policy), Stock: p.stockShown(), Shared: sharedTables(p.Job)}
 	tail, found, err := p.standing(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v.Findings = found
+	for _, f := range found {
+		if f.Note {
+			v.Unseen = append(v.Unseen, f)
+		} else {
+			v.Findings = append(v.Findings, f)
+		}
+	}
 	if v.State, err = job.KeyedStages(p.Canonical); err != nil {
 		return nil, err
 	}
@@ -179,25 +214,26 @@ func (v *Preview) compare(ctx context.Context, p *Program, t *tail) (err error) 
 	return err
 }
 
-// consent refuses a job that has changed in a way that needs the user's word, and one whose change cannot be made.
-func (p *Program) consent(ctx context.Context) error {
+// consent refuses a job that has changed in a way that needs the user's word, and one whose change cannot be made. It reports
+// whether there is a change that was allowed.
+func (p *Program) consent(ctx context.Context) (allowed bool, err error) {
 	t, err := p.lookAtTail(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	changes, _, err := p.changes(ctx, t)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if never := having(changes, job.Impossible); len(never) > 0 {
-		return fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d in a way that its checkpoint cannot take: %s", t.before.Batch, strings.Join(never, "; ")),
+		return false, fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d in a way that its checkpoint cannot take: %s", t.before.Batch, strings.Join(never, "; ")),
 			"take the change back, or do as it says; or go on in a new checkpoint with `wasmill checkpoint fork --to DIR`, which carries no state")
 	}
 	found := having(changes, job.NeedsConsent)
 	if len(found) == 0 || p.env.AllowChanges {
-		return nil
+		return len(found) > 0, nil
 	}
-	return fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d: %s", t.before.Batch, strings.Join(found, "; ")),
+	return false, fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d: %s", t.before.Batch, strings.Join(found, "; ")),
 		"take the change back, give the job a checkpoint of its own, or accept it with `wasmill run --allow-changes`; `wasmill plan` shows all changes")
 }
 

@@ -13,7 +13,8 @@ import (
 )
 
 // CheckTargets looks at a job's targets and says which of them the next start would refuse, beside the job's checkpoint as
-// it stands. It needs Files, Clock and Stdout of env alone, takes nothing over and writes nothing.
+// it stands. One that is away is a note: what it would say is not known, and a start waits for it. It needs Files, Clock and
+// Stdout of env alone, takes nothing over and writes nothing.
 func CheckTargets(ctx context.Context, j *job.Job, env Env) ([]checkpoint.Finding, error) {
 	p := &Program{Job: j, env: env}
 	_, found, err := p.standing(ctx)
@@ -115,12 +116,12 @@ func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, e
 			err = engine.CheckTarget(ctx, t.reader, target, published, t.decision, before)
 		}
 		if mark, noted := t.marks[target.ID()]; err == nil && noted {
-			err = engine.CheckNoted(target, published, t.decision, mark)
+			err = engine.CheckNoted(ctx, t.reader, target, published, t.decision, mark)
 		}
 		f, ok := errors.AsType[*fault.Error](err)
 		switch {
 		case ok:
-			found = append(found, checkpoint.Finding{Code: f.ErrCode, File: f.Place, Message: f.Err.Error(), WayOut: f.WayOut})
+			found = append(found, checkpoint.Finding{Code: f.ErrCode, File: f.Place, Message: f.Err.Error(), WayOut: f.WayOut, Note: f.Passes})
 		case err != nil:
 			return nil, fmt.Errorf("look at target %s: %w", target.ID(), err)
 		}

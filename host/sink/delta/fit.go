@@ -1,6 +1,7 @@
 package delta
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -130,7 +131,7 @@ func nullable(path string, ours, table rows.Type) (string, bool) {
 // nothing in them.
 func (l *layout) add(w want, schemaString string, added []rows.Column) error {
 	if !w.addColumns {
-		return fmt.Errorf("the table has no column %q (%s in the sink's schema)%s", added[0].Name, added[0].Type, similar(l.table, added[0].Name))
+		return lacks(l.table, added)
 	}
 	for i := range added {
 		if s := similar(l.table, added[i].Name); s != "" {
@@ -144,6 +145,32 @@ func (l *layout) add(w want, schemaString string, added []rows.Column) error {
 	}
 	l.evolved, err = delta.AddColumns(schemaString, added)
 	return err
+}
+
+// lackingError names columns that a table does not have and could get.
+type lackingError struct{ columns []string }
+
+func (e *lackingError) Error() string {
+	word := "columns"
+	if len(e.columns) == 1 {
+		word = "column"
+	}
+	return "the table has no " + word + " " + strings.Join(e.columns, ", ")
+}
+
+// lacks says which columns a table does not have. It can get none that differs from one that it has in case only.
+func lacks(table *rows.Schema, missing []rows.Column) error {
+	e := &lackingError{}
+	alike := ""
+	for _, c := range missing {
+		s := similar(table, c.Name)
+		e.columns = append(e.columns, fmt.Sprintf("%q (%s in the sink's schema)%s", c.Name, c.Type, s))
+		alike += s
+	}
+	if alike != "" {
+		return errors.New(e.Error())
+	}
+	return e
 }
 
 // similar names a column that differs at most in case.

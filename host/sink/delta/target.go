@@ -256,5 +256,9 @@ func (t *Target) fit(base *delta.Snapshot, w want) (*layout, error) {
 	if err == nil {
 		return l, nil
 	}
-	return nil, t.fail(CodeSchema, "change the sink's schema in the job file to what the table has, or the table", "%w", err)
+	wayOut := "change the sink's schema in the job file to what the table has, or the table"
+	if errors.As(err, new(*lackingError)) {
+		wayOut = "let the table get them: `schemaEvolution: add-columns` of the sink; or " + wayOut
+	}
+	return nil, t.fail(CodeSchema, wayOut, "%w", err)
 }

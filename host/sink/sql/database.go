@@ -12,7 +12,8 @@ import (
 type Use struct {
 	// ReadOnly connections look and change nothing.
 	ReadOnly bool
-	// Create lets a database be made that is a file and not there yet.
+	// Create lets a database be made that is a file and not there yet; with ReadOnly it is an empty one in memory, to see what
+	// making it would come to.
 	Create bool
 	// Session names who connects, so that connections of an earlier owner can be told from those of others.
 	Session string
@@ -56,6 +57,9 @@ type Conn interface {
 	Contend(ctx context.Context, f func(context.Context) error) error
 	// Table describes a table, by its name as a job file has it. nil: there is none.
 	Table(ctx context.Context, name string) (*Table, error)
+	// MayCreate says why the role cannot make a table of that name that is not there: a *Mismatch, or the database's error. nil
+	// promises nothing.
+	MayCreate(ctx context.Context, name string) error
 	// CreateTable makes a table with the columns of a schema and a primary key of the key columns, if any.
 	CreateTable(ctx context.Context, name string, schema *rows.Schema, key []string) error
 	// Bind finds out how the rows of a sink are written. An error is a *Mismatch, or the database's.

@@ -83,6 +83,8 @@ const wayOutFork = "begin anew where the checkpoint stands: `wasmill checkpoint 
 
 func (t *Target) epochPlace() string { return t.place() + ", table " + epochTable }
 
+const wayOutEpochPrivilege = "grant the role SELECT, INSERT and UPDATE on " + epochTable
+
 // epochFault is fault for the table of epochs, whose columns are ours.
 func (t *Target) epochFault(err error) error {
 	p := t.cfg.Database.Explain(err)
@@ -92,7 +94,7 @@ func (t *Target) epochFault(err error) error {
 	case CodeTable:
 		return fault.New(CodeEpoch, t.epochPlace(), fmt.Errorf("it is gone: %w", err), "put it back with its rows and start again; or "+wayOutFork)
 	case CodePrivilege:
-		return fault.New(CodePrivilege, t.epochPlace(), err, "grant the role SELECT, INSERT and UPDATE on "+epochTable)
+		return fault.New(CodePrivilege, t.epochPlace(), err, wayOutEpochPrivilege)
 	}
 	return t.fault(t.epochPlace(), err)
 }
@@ -150,7 +152,16 @@ func (t *Target) ensureEpochTable(ctx context.Context) error {
 	if table, again := t.conn.Table(ctx, epochTable); again == nil && table != nil {
 		return nil
 	}
-	if p := t.cfg.Database.Explain(err); p.Code == CodePrivilege {
+	return t.epochNotMade(err)
+}
+
+// epochNotMade explains why the table of epochs cannot be made.
+func (t *Target) epochNotMade(err error) error {
+	if err == nil {
+		return nil
+	}
+	m := (*Mismatch)(nil)
+	if p := t.cfg.Database.Explain(err); p.Code == CodePrivilege || errors.As(err, &m) && m.Code == CodePrivilege {
 		return fault.New(CodePrivilege, t.epochPlace(), fmt.Errorf("it is not there and cannot be made: %w", err),
 			"grant the role CREATE on "+schemaOf("")+"; or create the table with a role that may, by the statement in the documentation, and grant this one SELECT, INSERT and UPDATE on it")
 	}
@@ -206,48 +217,3 @@ func (t *Target) conflict(batch checkpoint.BatchID, err error) error {
 	return fault.New(CodeConflict, t.epochPlace(), fmt.Errorf("publish batch %d: %w", batch, err),
 		"see that one process alone runs this checkpoint, and no copy of it, and that the database was not restored, then start again")
 }
-
-// Inspect reads the epoch row without taking it over.
-func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, error) {
-	nothing := sink.Published{Batch: checkpoint.NoBatch}
-	if o.Query == "" || !t.exact() {
-		return nothing, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, t.cfg.Patience)
-	defer cancel()
-	look := &Target{cfg: t.cfg, query: o.Query}
-	conn, err := t.cfg.Database.Connect(ctx, Use{ReadOnly: true, Session: "wasmill", Limits: t.cfg.Limits})
-	if err != nil {
-		if t.toBeMade(err) {
-			return nothing, nil
-		}
-		return nothing, t.fault(t.place(), err)
-	}
-	defer conn.Close(ctx)
-	look.conn = conn
-	table, err := conn.Table(ctx, epochTable)
-	if err != nil || table == nil {
-		return nothing, t.fault(t.epochPlace(), err)
-	}
-	e, _, err := look.epochQuery(ctx, readEpoch)
-	if err != nil {
-		return nothing, err
-	}
-	return e.Published, nil
-}
-
-// toBeMade tells that a database is not there yet and that opening makes it.
-func (t *Target) toBeMade(err error) bool {
-	if t.cfg.Database.Explain(err).Code != CodeDatabase || !errors.Is(err, ErrNoDatabase) {
-		return false
-	}
-	for _, r := range t.order {
-		if r.sink.Create {
-			return true
-		}
-	}
-	return false
-}
-
-// ErrNoDatabase says that there is no database yet at a place where one can be made.
-var ErrNoDatabase = errors.New("there is no database")

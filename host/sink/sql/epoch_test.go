@@ -148,7 +148,10 @@ func TestLittlePrivilege(t *testing.T) {
 	s := sql.Sink{Table: "x", Schema: schema(t, "a: int32, b: string")}
 	fails := func(s sql.Sink, says ...string) (wayOut string) {
 		t.Helper()
-		_, err := poor.target(t, s).Open(t.Context(), owner())
+		target := poor.target(t, s)
+		_, err := target.Inspect(t.Context(), owner())
+		wantFault(t, err, sql.CodePrivilege, says...)
+		_, err = target.Open(t.Context(), owner())
 		return wantFault(t, err, sql.CodePrivilege, says...).Hint()
 	}
 	fails(s, "INSERT")
@@ -260,17 +263,46 @@ func TestFilesThatAreNoDatabase(t *testing.T) {
 	}
 }
 
-// TestInspectMakesNothing: looking at a database that is not there says that nothing is published, and leaves it so.
+// TestInspectMakesNothing: looking at a database or a table that is not there says that nothing is published, and leaves it so. What
+// opening makes is taken for made: other sinks may write to it.
 func TestInspectMakesNothing(t *testing.T) {
-	w := newWorld(t, "sqlite")
-	target := w.target(t, numbers(t))
-	p, err := target.Inspect(t.Context(), owner())
-	if err != nil || p.Batch != -1 {
-		t.Fatalf("%+v, %v", p, err)
-	}
-	if _, err := os.Stat(w.path); err == nil {
-		t.Error("the database was made")
-	}
+	onEach(t, func(t *testing.T, w *world) {
+		looks := func(code string, sinks ...sql.Sink) {
+			t.Helper()
+			p, err := w.target(t, numbers(t), func(cfg *sql.Config) { cfg.Sinks = append(cfg.Sinks, sinks...) }).Inspect(t.Context(), owner())
+			switch {
+			case p.Batch != -1:
+				t.Errorf("%+v", p)
+			case code != "":
+				wantFault(t, err, code)
+			default:
+				must(t, err)
+			}
+		}
+		same, other, own := numbers(t), numbers(t), numbers(t)
+		same.Name, same.Create = "same", false
+		other.Name, other.Table, other.Create = "other", "y", false
+		own.Name, own.Table, own.Create, own.Statement = "own", "", false, "insert into x values (:a)"
+		foreign := own
+		foreign.Statement = "insert into y values (:a)"
+		for i := range 2 {
+			looks("")
+			looks("", same, own)
+			looks(sql.CodeTable, other)
+			looks(sql.CodeTable, foreign)
+			if _, err := os.Stat(w.path); w.kind == "sqlite" && i == 0 && err == nil {
+				t.Error("the database was made")
+			}
+			w.run(t, "SELECT 1") // of SQLite there is an empty file now
+		}
+		query := "SELECT count(*) FROM sqlite_schema"
+		if w.kind == "postgres" {
+			query = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema"
+		}
+		if got := w.texts(t, query); got[0] != "0" {
+			t.Errorf("%s tables were made", got[0])
+		}
+	})
 }
 
 // TestConfigs that contradict themselves.

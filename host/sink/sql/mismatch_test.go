@@ -7,13 +7,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/sink/sql"
 )
 
 // loose makes a collation by which "a" and "A" are equal.
 const loose = "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false); "
 
-// TestTablesThatDoNotFit: a table and a sink that do not go together are found out when the target is opened.
+// TestTablesThatDoNotFit: a table and a sink that do not go together are found out when the target is opened, and when it is
+// only looked at, by a job that has not run yet, too.
 func TestTablesThatDoNotFit(t *testing.T) {
 	for name, c := range map[string]struct {
 		only, ddl string
@@ -74,7 +76,12 @@ func TestTablesThatDoNotFit(t *testing.T) {
 					s.Table = "x"
 				}
 				s.Schema = schema(t, c.schema)
-				_, err := w.target(t, s).Open(t.Context(), owner())
+				target := w.target(t, s)
+				if !s.Create {
+					_, err := target.Inspect(t.Context(), sink.Owner{Job: "test"})
+					wantFault(t, err, c.code, c.says...)
+				}
+				_, err := target.Open(t.Context(), owner())
 				f := wantFault(t, err, c.code, c.says...)
 				if f.Passes {
 					t.Errorf("%v passes", f)

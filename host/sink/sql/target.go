@@ -113,17 +113,26 @@ func (t *Target) patiently(ctx context.Context, longest time.Duration, f func() 
 	}
 }
 
-// connect makes a connection and binds the sinks to their tables.
+// connect makes a connection and binds the sinks to their tables. What is not there is made once nothing is found that refuses it.
 func (t *Target) connect(ctx context.Context) error {
 	use := Use{Session: t.session(), Limits: t.cfg.Limits}
-	for _, r := range t.order {
-		use.Create = use.Create || r.sink.Create
-	}
 	conn, err := t.cfg.Database.Connect(ctx, use)
+	if t.toBeMade(err) {
+		if _, err := t.Inspect(ctx, sink.Owner{Query: t.query}); err != nil {
+			return err
+		}
+		use.Create = true
+		conn, err = t.cfg.Database.Connect(ctx, use)
+	}
 	if err != nil {
 		return t.fault(t.place(), err)
 	}
 	t.conn = conn
+	if t.creates() {
+		if err := t.lookAtTables(ctx); err != nil {
+			return err
+		}
+	}
 	for _, r := range t.order {
 		r.filled = false
 		if err := t.bind(ctx, r); err != nil {

@@ -211,6 +211,33 @@ func typeName(t rows.Type) string {
 // maxIdent is how many bytes of a name the server keeps.
 const maxIdent = 63
 
+// mayCreateQuery is for a schema, or for the first of the search path that is there.
+const mayCreateQuery = `SELECT n.nspname, pg_catalog.has_schema_privilege(n.oid, 'CREATE')::text FROM pg_catalog.pg_namespace n
+WHERE n.nspname = coalesce(nullif($1, ''), current_schema()::text)`
+
+// MayCreate implements sql.Conn.
+func (c *Conn) MayCreate(ctx context.Context, name string) error {
+	n, err := sql.ParseName(name)
+	if err != nil {
+		return err
+	}
+	got, err := c.Query(ctx, mayCreateQuery, n.Schema)
+	switch {
+	case err != nil:
+		return err
+	case len(got) == 0 && n.Schema == "":
+		return &sql.Mismatch{Code: sql.CodeTable, Err: errors.New("no schema of the role's search_path is there"), WayOut: "write the table's name as schema.name, or create the schema"}
+	case len(got) == 0:
+		return &sql.Mismatch{Code: sql.CodeTable, Err: fmt.Errorf("there is no schema %q", n.Schema), WayOut: "create the schema, or correct the table's name"}
+	case got[0][1] != "true":
+		return &sql.Mismatch{
+			Code: sql.CodePrivilege, Err: fmt.Errorf("the role may not make tables in schema %q", got[0][0]),
+			WayOut: fmt.Sprintf("grant the role CREATE on schema %s, or create the table with a role that may", sql.Quote(got[0][0])),
+		}
+	}
+	return nil
+}
+
 // CreateTable implements sql.Conn.
 func (c *Conn) CreateTable(ctx context.Context, name string, schema *rows.Schema, key []string) error {
 	n, err := sql.ParseName(name)

@@ -53,7 +53,7 @@ func (d *Database) Place() string { return d.path }
 type Conn struct {
 	raw   rawConn
 	path  string
-	file  fs.FileInfo // of the path when it was opened
+	file  fs.FileInfo // of the path when it was opened; nil in memory, where nothing is written
 	use   sql.Use
 	bound []driver.Stmt
 }
@@ -70,9 +70,12 @@ type rawConn interface {
 // Connect implements sql.Database.
 func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
 	mode := "rw"
-	if use.Create {
+	switch _, err := os.Stat(d.path); {
+	case use.Create && use.ReadOnly:
+		mode = "memory"
+	case use.Create:
 		mode = "rwc"
-	} else if _, err := os.Stat(d.path); errors.Is(err, fs.ErrNotExist) {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: %s", sql.ErrNoDatabase, d.path)
 	}
 	name := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: d.path}).EscapedPath(), RawQuery: "mode=" + mode}).String()
@@ -102,6 +105,9 @@ func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
 	if _, err := c.Query(ctx, "SELECT count(*) FROM sqlite_schema"); err != nil {
 		c.Close(ctx)
 		return nil, err
+	}
+	if mode == "memory" {
+		return c, nil
 	}
 	if c.file, err = os.Stat(d.path); err != nil {
 		c.Close(ctx)

@@ -209,6 +209,9 @@ func typeName(t rows.Type) string {
 	return "TEXT"
 }
 
+// MayCreate implements sql.Conn: who may write to the file may make tables.
+func (c *Conn) MayCreate(context.Context, string) error { return nil }
+
 // CreateTable implements sql.Conn.
 func (c *Conn) CreateTable(ctx context.Context, name string, schema *rows.Schema, key []string) error {
 	n, err := sql.ParseName(name)
