@@ -353,7 +353,7 @@ func TestCheckpointsLookAsSparks(t *testing.T) {
 				}
 			}
 			for _, e := range c.MetaData.Encoding {
-				if e != format.Plain && e != format.RLE && e != format.RLEDictionary && e != format.PlainDictionary {
+				if e != format.Plain && e != format.RLE && e != format.RLEDictionary {
 					t.Errorf("%v has encoding %s", c.MetaData.PathInSchema, e)
 				}
 			}

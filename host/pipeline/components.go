@@ -148,6 +148,9 @@ func (p *Program) targets(j *job.Job) (map[string]sink.Target, error) {
 			continue
 		}
 		t, err := p.target(s)
+		if errors.As(err, new(*fault.Error)) {
+			return nil, err // it names the sink
+		}
 		if err != nil {
 			return nil, fmt.Errorf("sink %s: %w", s.Name, err)
 		}
