@@ -176,7 +176,7 @@ func TestLittlePrivilege(t *testing.T) {
 	s.Create = true
 	for _, name := range []string{"y", w.schema + ".y"} {
 		s.Table = name
-		if wayOut := fails(s, "create the table", "CREATE on the schema", "beforehand"); strings.Contains(wayOut, "INSERT on the table") {
+		if wayOut := fails(s, "the role may not make tables", "CREATE on the schema", "beforehand"); strings.Contains(wayOut, "INSERT on the table") {
 			t.Errorf("the way out speaks of a table that is not there: %s", wayOut)
 		}
 	}

@@ -232,7 +232,7 @@ func (c *Conn) MayCreate(ctx context.Context, name string) error {
 	case got[0][1] != "true":
 		return &sql.Mismatch{
 			Code: sql.CodePrivilege, Err: fmt.Errorf("the role may not make tables in schema %q", got[0][0]),
-			WayOut: fmt.Sprintf("grant the role CREATE on schema %s, or create the table with a role that may", sql.Quote(got[0][0])),
+			WayOut: fmt.Sprintf("grant the role CREATE on the schema %s, or make the table beforehand with a role that may, and grant this one what it needs there", sql.Quote(got[0][0])),
 		}
 	}
 	return nil
