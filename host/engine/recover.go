@@ -32,6 +32,9 @@ func (e *Engine) recover(ctx context.Context) error {
 		return err
 	}
 	if plan == nil {
+		if err := e.lookFirst(ctx, 0, nil, nil); err != nil {
+			return err
+		}
 		pubs, err := e.openTargets(ctx, 0)
 		if err != nil {
 			return err
@@ -42,7 +45,7 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.lookFirst(ctx, b, dec); err != nil {
+	if err := e.lookFirst(ctx, plan.Batch, dec, b.before); err != nil {
 		return err
 	}
 	pubs, err := e.openTargets(ctx, plan.Batch)
@@ -102,21 +105,22 @@ func (e *Engine) found(ctx context.Context, plan *checkpoint.Plan) (*batch, erro
 }
 
 // lookFirst refuses what would be refused anyway before a target is taken over: opening one makes its directory or its
-// database, which would stand in the way of putting the right one back. One that is away is waited for when it is opened.
-func (e *Engine) lookFirst(ctx context.Context, b *batch, dec *checkpoint.Decision) error {
+// database, which would stand in the way of putting the right one back, or of the next start after a mistake. One that is away is
+// waited for when it is opened. next is the batch that comes, dec its decision, before the one before.
+func (e *Engine) lookFirst(ctx context.Context, next checkpoint.BatchID, dec, before *checkpoint.Decision) error {
 	for _, t := range e.targets {
 		look, ok := t.(sink.Inspector)
 		if !ok {
 			continue
 		}
-		p, err := look.Inspect(ctx, sink.Owner{Query: e.cfg.Log.QueryID(), Job: e.cfg.Job, Next: b.plan.Batch})
+		p, err := look.Inspect(ctx, sink.Owner{Query: e.cfg.Log.QueryID(), Job: e.cfg.Job, Next: next})
 		if fault.IsPassing(err) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("open target %s: %w", t.ID(), err)
 		}
-		if err := CheckTarget(ctx, e.cfg.Log, t, p, dec, b.before); err != nil {
+		if err := CheckTarget(ctx, e.cfg.Log, t, p, dec, before); err != nil {
 			return err
 		}
 		if mark, noted := e.marks[t.ID()]; noted {

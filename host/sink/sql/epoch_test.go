@@ -244,8 +244,8 @@ func TestFilesThatAreNoDatabase(t *testing.T) {
 		code   string
 	}{
 		"text":        {text, true, sql.CodeDatabase},
-		"no folder":   {filepath.Join(dir, "no", "x.db"), true, sql.CodeUnreachable},
-		"a folder":    {dir, true, sql.CodeUnreachable},
+		"no folder":   {filepath.Join(dir, "no", "x.db"), true, sql.CodeDatabase},
+		"a folder":    {dir, true, sql.CodeDatabase},
 		"not to make": {filepath.Join(dir, "x.db"), false, sql.CodeDatabase},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -254,8 +254,13 @@ func TestFilesThatAreNoDatabase(t *testing.T) {
 			w := &world{kind: "sqlite", db: db}
 			s := numbers(t)
 			s.Create = c.create
-			_, err = w.target(t, s, func(cfg *sql.Config) { cfg.Patience = time.Second }).Open(t.Context(), owner())
+			target := w.target(t, s, func(cfg *sql.Config) { cfg.Patience = time.Second })
+			_, err = target.Inspect(t.Context(), owner())
 			wantFault(t, err, c.code)
+			_, err = target.Open(t.Context(), owner())
+			if f := wantFault(t, err, c.code); f.Passes {
+				t.Errorf("%v passes", f)
+			}
 		})
 	}
 	if _, err := os.Stat(filepath.Join(dir, "x.db")); err == nil {

@@ -70,7 +70,11 @@ type rawConn interface {
 // Connect implements sql.Database.
 func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
 	mode := "rw"
-	switch _, err := os.Stat(d.path); {
+	switch info, err := os.Stat(d.path); {
+	case err == nil && !info.Mode().IsRegular():
+		return nil, &sql.Mismatch{Code: sql.CodeDatabase, Err: errors.New("it is not a file"), WayOut: "give the connection the path of a database's file, or of one that is not there yet"}
+	case errors.Is(err, fs.ErrNotExist) && use.Create && !isDir(filepath.Dir(d.path)):
+		return nil, &sql.Mismatch{Code: sql.CodeDatabase, Err: errors.New("its directory is not there"), WayOut: "make the directory, or correct the path of the connection"}
 	case use.Create && use.ReadOnly:
 		mode = "memory"
 	case use.Create:
@@ -114,6 +118,11 @@ func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
 		return nil, errors.Join(errMoved, err)
 	}
 	return c, nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // stays looks whether the file is still the one that the path leads to: rows would go into one that nobody finds.
