@@ -174,8 +174,9 @@ func (e *Engine) outputFor(t sink.Target, o *outcome, p *checkpoint.Plan, attemp
 		if s.Target.ID() != t.ID() {
 			continue
 		}
-		out.Sinks = append(out.Sinks, sink.SinkOutput{Name: s.Name, Lanes: o.sinks[i]})
-		ok = ok || len(o.sinks[i]) > 0
+		lanes := o.of(s.Name)
+		out.Sinks = append(out.Sinks, sink.SinkOutput{Name: s.Name, Lanes: lanes})
+		ok = ok || len(lanes) > 0
 	}
 	return out, ok
 }
@@ -184,7 +185,7 @@ func (e *Engine) outputFor(t sink.Target, o *outcome, p *checkpoint.Plan, attemp
 func (e *Engine) sinksFor(target string, o *outcome) []string {
 	var names []string
 	for i := range e.cfg.Graph.Sinks {
-		if s := &e.cfg.Graph.Sinks[i]; s.Target.ID() == target && len(o.sinks[i]) > 0 {
+		if s := &e.cfg.Graph.Sinks[i]; s.Target.ID() == target && len(o.of(s.Name)) > 0 {
 			names = append(names, s.Name)
 		}
 	}

@@ -32,8 +32,10 @@ func (e *Engine) recover(ctx context.Context) error {
 		return err
 	}
 	if plan == nil {
-		if err := e.lookFirst(ctx, 0, nil, nil); err != nil {
-			return err
+		if len(e.targets) > 1 { // what one makes is left behind when another is refused
+			if err := e.lookFirst(ctx, 0, nil, nil); err != nil {
+				return err
+			}
 		}
 		pubs, err := e.openTargets(ctx, 0)
 		if err != nil {

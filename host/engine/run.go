@@ -32,6 +32,7 @@ type input struct {
 
 // outcome is what running a batch came to: rows in memory and their digests.
 type outcome struct {
+	graph   *Graph // that ran: of a batch that was run again maybe an earlier one, with other sinks or another order of them
 	digest  string
 	inputs  map[string]checkpoint.Digest
 	outputs map[string]checkpoint.Digest
@@ -46,6 +47,16 @@ type outcome struct {
 	left   []string // stages that more timers were due for than one batch hands over
 	// spool is what goes to a spool file, in the order of sinks and lanes; it lies in the lanes' memory.
 	spool []checkpoint.Spooled
+}
+
+// of returns what a sink of any graph got: nothing, when the graph that ran did not have it.
+func (o *outcome) of(name string) []sink.Lane {
+	for i := range o.graph.Sinks {
+		if o.graph.Sinks[i].Name == name {
+			return o.sinks[i]
+		}
+	}
+	return nil
 }
 
 type runStats struct {
@@ -226,6 +237,7 @@ func (r *runner) each(ctx context.Context, f func(context.Context, *lane) error)
 // collect puts the lanes' results together in lane order and computes the digests.
 func (r *runner) collect(ctx context.Context, b *batchRun, txn *statestore.Txn) (*outcome, error) {
 	o := &outcome{
+		graph:   r.g,
 		txn:     txn,
 		newest:  map[string]map[string]int64{},
 		inputs:  map[string]checkpoint.Digest{},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -104,6 +105,7 @@ func inputOf(ref string) Input {
 	return Input{Name: name, Port: port}
 }
 
+// sinksAsOf are the sinks that a revision had. One that has come since got nothing of its batches.
 func (j *Job) sinksAsOf(r *revision) ([]Sink, error) {
 	was := map[string]revisionSink{}
 	for _, s := range r.Sinks {
@@ -114,7 +116,7 @@ func (j *Job) sinksAsOf(r *revision) ([]Sink, error) {
 		s := j.Sinks[i]
 		old, ok := was[s.Name]
 		if !ok {
-			return nil, fmt.Errorf("sink %s was not there", s.Name)
+			continue // it was not there
 		}
 		s.From = nil
 		for _, ref := range old.From {
@@ -133,9 +135,10 @@ func (j *Job) sinksAsOf(r *revision) ([]Sink, error) {
 			return nil, fmt.Errorf("sink %s has another schema or layout than it had", s.Name)
 		}
 		out = append(out, s)
+		delete(was, s.Name)
 	}
-	if len(out) != len(r.Sinks) {
-		return nil, errors.New("a sink that it wrote to is no longer in the job")
+	if len(was) > 0 {
+		return nil, fmt.Errorf("sink %s, which it wrote to, is no longer in the job", slices.Min(slices.Collect(maps.Keys(was))))
 	}
 	return out, nil
 }

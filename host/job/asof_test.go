@@ -74,8 +74,8 @@ func TestAsOfRefuses(t *testing.T) {
 		"another seed":          {"seed: 9223372036854775807", "seed: 1", "source orders has another format"},
 		"a lost source":         {"orders", "bought", "a source that it read is no longer in the job"},
 		"another schema":        {"decimal(9,2)", "decimal(8,2)", "sink lake has another schema"},
-		"a renamed sink":        {"name: lake", "name: pond", "sink pond was not there"},
-		"a lost sink":           {"    - name: dead\n      stdout: {}\n  errors: {policy: dead-letter, deadLetters: dead}\n", "", "a sink that it wrote to is no longer in the job"},
+		"a renamed sink":        {"name: lake", "name: pond", "sink lake, which it wrote to, is no longer in the job"},
+		"a lost sink":           {"    - name: dead\n      stdout: {}\n  errors: {policy: dead-letter, deadLetters: dead}\n", "", "sink dead, which it wrote to, is no longer in the job"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j, err := Parse("job.yaml", []byte(strings.ReplaceAll(revised, tt.old, tt.now)), testEnv())

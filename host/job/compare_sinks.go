@@ -99,8 +99,11 @@ func otherType(format string) string {
 	case "delta":
 		return "no flag changes a table. Rewrite it first with a tool that can, so that the column has the new type; or take the change back and add a column of another name (`schemaEvolution: add-columns`), " +
 			"or write to a new table under another name of the sink"
-	case "postgres", "sqlite":
+	case "postgres":
 		return "no flag changes a table. Where its column does not take the new type, alter it first, or write to a new table under another name of the sink"
+	case "sqlite":
+		return "no flag changes a table. Where its column does not take the new type, alter it first, or write to a new table under another name of the sink. " +
+			"Where it does, rows that are there keep the text they were written as (times with a Z, say), so that a key of them is no longer met: write them anew first"
 	}
 	return "readers may not read both as one table"
 }

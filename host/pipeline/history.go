@@ -149,7 +149,7 @@ func (h *History) prepare(ctx context.Context, p engine.Past, swap map[string]sa
 		canonical: canonical, revision: p.Decision.Revision, sourceDir: h.reader.SourceDir, module: h.reader.Module, swap: swap,
 	}
 	r := &Rerun{Past: p, history: h}
-	if r.program, r.graph, r.policy, err = h.program.asOf(ctx, from); err != nil {
+	if r.program, r.graph, r.policy, err = h.program.asOf(ctx, from, nil); err != nil {
 		return nil, err
 	}
 	if hasKeys(r.graph) || p.Decision.State != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/sandbox"
+	"github.com/wasmill/wasmill/host/sink"
 )
 
 // past is where an earlier revision comes from: a checkpoint, as far as it keeps it.
@@ -24,14 +25,14 @@ type past struct {
 }
 
 // revive builds the graph of an earlier revision from what the checkpoint keeps, so that a batch that was decided under it
-// can be run again and compared. Its sources write nothing and its targets are only asked for lanes.
+// can be run again and compared. Its sources write nothing. Its lanes are those of the targets that are open, which may have to publish them.
 func (pl *Pipeline) revive(ctx context.Context, revision string) (*engine.Revived, error) {
 	canonical, err := pl.log.Revision(ctx, revision)
 	if err != nil {
 		return nil, err
 	}
 	from := past{canonical: canonical, revision: revision, sourceDir: pl.log.SourceDir, module: pl.log.Module}
-	old, g, policy, err := pl.program.asOf(ctx, from)
+	old, g, policy, err := pl.program.asOf(ctx, from, pl.targets)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +54,9 @@ func (p *Program) since(canonical []byte) (engine.Changes, error) {
 	return c, err
 }
 
-// asOf builds the program and the graph of an earlier revision. Its modules live as long as p.
-func (p *Program) asOf(ctx context.Context, from past) (*Program, *engine.Graph, engine.ErrorPolicy, error) {
+// asOf builds the program and the graph of an earlier revision. Its modules live as long as p. Without targets, by sink, it has some of its
+// own, which are only asked for lanes.
+func (p *Program) asOf(ctx context.Context, from past, targets map[string]sink.Target) (*Program, *engine.Graph, engine.ErrorPolicy, error) {
 	fail := func(err error) (*Program, *engine.Graph, engine.ErrorPolicy, error) {
 		return nil, nil, engine.ErrorPolicy{}, err
 	}
@@ -76,9 +78,10 @@ func (p *Program) asOf(ctx context.Context, from past) (*Program, *engine.Graph,
 	if err != nil {
 		return fail(err)
 	}
-	targets, err := old.targets(j)
-	if err != nil {
-		return fail(err)
+	if targets == nil {
+		if targets, err = old.targets(j); err != nil {
+			return fail(err)
+		}
 	}
 	ps := old.parts(sources, targets)
 	for i := range j.Transforms {

@@ -154,7 +154,7 @@ func TestReviveNeedsTheSinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, _, err = program.asOf(t.Context(), past{canonical: canonical, revision: was})
+	_, _, _, err = program.asOf(t.Context(), past{canonical: canonical, revision: was}, nil)
 	if codeOf(err) != CodeJobChanged || !strings.Contains(err.Error(), "revision "+was) {
 		t.Errorf("with another sink: %v", err)
 	}
