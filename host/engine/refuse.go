@@ -2,9 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
@@ -63,7 +67,7 @@ func (e *Engine) without(ctx context.Context, b *batch, refused *sink.Refused, w
 		}
 		all.Rows = append(all.Rows, row)
 	}
-	e.cfg.Events.warning(fmt.Sprintf("set aside %d rows of batch %d that %s refuses", len(refused.Rows), b.plan.Batch, refused.Rows[0].Sink), why)
+	e.cfg.Events.warning(e.settingAside(b.plan.Batch, refused.Rows), why)
 	for _, t := range e.targets {
 		e.cfg.Events.warning("drop what target "+t.ID()+" staged", t.Abort(ctx, b.plan.Batch))
 	}
@@ -78,6 +82,24 @@ func (e *Engine) without(ctx context.Context, b *batch, refused *sink.Refused, w
 	return e.runBatch(ctx, b)
 }
 
+// settingAside says what becomes of rows that sinks refuse.
+func (e *Engine) settingAside(batch checkpoint.BatchID, rows []sink.Refusal) string {
+	var by []string
+	for i := range rows {
+		if !slices.Contains(by, rows[i].Sink) {
+			by = append(by, rows[i].Sink)
+		}
+	}
+	what, verb := "set aside", "refuse"
+	if e.cfg.Errors.Policy == Skip {
+		what = "leave out"
+	}
+	if len(by) == 1 {
+		verb = "refuses"
+	}
+	return fmt.Sprintf("%s %d rows of batch %d that %s %s", what, len(rows), batch, strings.Join(by, ", "), verb)
+}
+
 // refusedRow finds the record that a refused row stems from.
 func (e *Engine) refusedRow(b *batch, r *sink.Refusal) (checkpoint.RefusedRow, error) {
 	for i := range e.cfg.Graph.Sinks {
@@ -86,7 +108,8 @@ func (e *Engine) refusedRow(b *batch, r *sink.Refusal) (checkpoint.RefusedRow, e
 			continue
 		}
 		if len(node.Inputs) == 0 {
-			return checkpoint.RefusedRow{}, fmt.Errorf("sink %s: a dead letter is refused", r.Sink)
+			return checkpoint.RefusedRow{}, fault.New(CodeLetterRefused, "sink "+r.Sink, errors.New("a dead letter is refused"),
+				"give the table of dead letters columns and constraints that take any letter: they stand in the reference of the job file under dead letters")
 		}
 		if r.Lane < 0 || r.Lane >= len(b.out.lanes[i]) || r.Row < 0 || r.Row >= b.out.sinks[i][r.Lane].Rows() {
 			break

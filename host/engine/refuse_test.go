@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/engine/sim"
+	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
@@ -155,7 +156,8 @@ func TestRefusedUnderOtherPolicies(t *testing.T) {
 	}
 	w, _ = refusing(t)
 	w.refuse["dead"] = func(string) bool { return true }
-	if err := w.run(&sim.Process{}); !isRefused(err) || !strings.Contains(err.Error(), "sink dead: a dead letter is refused") {
+	err := w.run(&sim.Process{})
+	if f, _ := errors.AsType[*fault.Error](err); !isRefused(err) || f == nil || f.Code() != engine.CodeLetterRefused || f.Place != "sink dead" {
 		t.Errorf("letters: %v", err)
 	}
 	w, _ = refusing(t)
