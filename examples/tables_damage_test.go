@@ -254,7 +254,7 @@ func away(t *testing.T, p *patient) {
 		p.put(t, p.file, p.text(t))
 	} else {
 		mustRename(t, p.place, p.place+".away")
-		p.fails(t, "sql.unreachable")
+		p.fails(t, "sql.database")
 		mustRename(t, p.place+".away", p.place)
 		p.put(t, p.path("sqlite.db"), strings.Repeat("this is no database\n", 500))
 		p.fails(t, "sql.database")
