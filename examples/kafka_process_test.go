@@ -40,10 +40,16 @@ func (l *logBuffer) String() string {
 // launch starts the program on a job file. It is killed when the test ends.
 func launch(t *testing.T, env []string, file string) *process {
 	t.Helper()
+	return launchShowing(t, "none", env, file)
+}
+
+// launchShowing is launch with progress of a kind, in the log with all else.
+func launchShowing(t *testing.T, progress string, env []string, file string) *process {
+	t.Helper()
 	p := &process{done: make(chan struct{}), log: &logBuffer{}}
-	p.cmd = exec.Command(program, "run", "--progress", "none", "--log-level", "debug", file)
+	p.cmd = exec.Command(program, "run", "--progress", progress, "--log-level", "debug", file)
 	p.cmd.Env = append(append(os.Environ(), "XDG_CACHE_HOME="+cacheDir(t)), env...)
-	p.cmd.Stderr = p.log
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
