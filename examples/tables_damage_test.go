@@ -149,7 +149,7 @@ func removedAtWork(t *testing.T, p *patient) {
 		return strings.Contains(r.log.String(), last) && slices.Equal(slices.Sorted(slices.Values(p.rows(t))), half)
 	}
 	if !until(r, bound, there) {
-		t.Fatalf("%s: the first half does not come:\n%s", p.kind(), r.tail())
+		t.Fatalf("%s: the first half does not come, but %s instead of %s:\n%s", p.kind(), p.rows(t), half, r.tail())
 	}
 	back := p.takeAway(t)
 	p.more(t)

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The kinds of targets. Those of upsert get changes, the others every record.
@@ -207,8 +209,14 @@ func (j *tablesJob) write(t *testing.T) (dir, file string) {
 	for i, c := range j.input() {
 		files[fmt.Sprintf("in/%d.jsonl", i/(2*changeBatch))] += c.line(t) + "\n"
 	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(j.dir, name), []byte(content), 0o600); err != nil {
+	// The order of the files is that of their times, and an upsert depends on it.
+	when := time.Now().Add(-time.Hour)
+	for i, name := range slices.Sorted(maps.Keys(files)) {
+		at := filepath.Join(j.dir, name)
+		if err := os.WriteFile(at, []byte(files[name]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(at, time.Time{}, when.Add(time.Duration(i)*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 	}
