@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +82,62 @@ func (r *racing) Link(from, to string) error {
 		r.before()
 	}
 	return r.Files.Link(from, to)
+}
+
+// TestVacuumedMeanwhile: a file that somebody removes before its entry is there (VACUUM does, when a batch waits for longer than it
+// keeps files) makes no entry that names it, at whatever moment of a race: the batch runs again.
+func TestVacuumedMeanwhile(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		first int // races that are lost before somebody removes the file
+		harm  func(name string) error
+	}{
+		{"removed while it waits", 0, os.Remove},
+		{"cut short while it waits", 0, func(name string) error { return os.Truncate(name, 10) }},
+		{"removed after a lost race", 1, os.Remove},
+		{"removed after lost races", 4, os.Remove},
+	} {
+		dir := filepath.Join(t.TempDir(), "t")
+		race := &racing{Files: osFiles}
+		cfg := target.Config{Dir: dir, Files: race, Schema: rowstest.SchemaOf(t, "n", "int64")}
+		tt := opened(t, cfg)
+		mustBatch(t, tt, 0, `{"n":0}`)
+		cfg.Files = osFiles
+		other := newNeighbour(t, cfg)
+		published := dataFiles(t, osFiles, dir, "")
+		s, err := stageRecords(tt, 1, "0a0b0c0d", valuesOf([]string{`{"n":1}`}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		staged := slices.DeleteFunc(dataFiles(t, osFiles, dir, ""), func(name string) bool { return slices.Contains(published, name) })
+		lost, harmed := 0, false
+		harm := func() {
+			harmed = true
+			for _, name := range staged {
+				if err := c.harm(filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		race.before = func() {
+			if lost++; lost <= c.first {
+				other.write(t, record{value: `{"n":7}`})
+			}
+			if lost == c.first {
+				harm()
+			}
+		}
+		if c.first == 0 {
+			harm()
+		}
+		if err := publishStaged(tt, 1, s); !errors.Is(err, sink.ErrLost) || !harmed {
+			t.Errorf("%s: publish: %v, want ErrLost", c.name, err)
+		}
+		race.before = nil
+		if got := snapshot(t, osFiles, dir); got.Version != int64(c.first) {
+			t.Errorf("%s: version %d, want %d", c.name, got.Version, c.first)
+		}
+	}
 }
 
 // TestLostRaces lets another writer be first again and again: the batch comes after, once, and the waits grow.

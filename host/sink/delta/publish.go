@@ -119,9 +119,9 @@ func (t *Target) ready(ctx context.Context, st *staged, first bool) error {
 		if err := t.unknown(st); err != nil {
 			return err
 		}
-		if err := t.findParts(st); err != nil {
-			return err
-		}
+	}
+	if err := t.findParts(st, first); err != nil {
+		return err
 	}
 	if st.Table != "" && t.base == nil {
 		return t.fail(CodeRecreated, "put the table back; or "+beginAnew, "the table with id %s is gone", st.Table)
@@ -138,14 +138,15 @@ func (t *Target) ready(ctx context.Context, st *staged, first bool) error {
 	return t.unchanged(ctx, st)
 }
 
-// findParts checks that the files are there. Those of this process need no look.
-func (t *Target) findParts(st *staged) error {
+// findParts checks that the files are there. What this process has not written it reads, once; of the rest it looks at the size.
+func (t *Target) findParts(st *staged, first bool) error {
 	for i := range st.Parts {
 		p := &st.Parts[i]
-		if _, ours := t.fresh[p.Path]; ours {
-			continue
+		look := t.holds
+		if _, ours := t.fresh[p.Path]; ours || !first {
+			look = t.stands
 		}
-		ok, err := t.holds(p)
+		ok, err := look(p)
 		if err != nil {
 			return err
 		}
