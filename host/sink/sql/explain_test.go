@@ -20,6 +20,7 @@ func TestExplain(t *testing.T) {
 	for state, want := range map[string]sql.Problem{
 		"40001": {Code: sql.CodeServer, Passing: true},
 		"40P01": {Code: sql.CodeServer, Passing: true},
+		"08P01": {Code: sql.CodeUnreachable, Passing: true},
 		"53100": {Code: sql.CodeFull, Passing: true},
 		"53200": {Code: sql.CodeServer, Passing: true},
 		"53300": {Code: sql.CodeUnreachable, Passing: true},

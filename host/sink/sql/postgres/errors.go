@@ -64,6 +64,7 @@ var rowRoutines = map[string]sql.Problem{
 
 // states are single codes that say more than their class.
 var states = map[string]sql.Problem{
+	"08P01": {Code: sql.CodeUnreachable, Passing: true, WayOut: "see that the url names a PostgreSQL server; a pooler on the way, such as PgBouncer, must pool sessions"},
 	"3D000": {Code: sql.CodeDatabase, WayOut: "create the database, or correct its name in the url"},
 	"28000": {Code: sql.CodeAuth, WayOut: "see the role in the url and the server's pg_hba.conf"},
 	"28P01": {Code: sql.CodeAuth, WayOut: "see the role and the password in the url"},
