@@ -166,6 +166,9 @@ func (t Type) appendTo(dst []byte, how int) []byte {
 
 // appendName writes a field's name, in the quotes of JSON unless it is a plain word.
 func appendName(dst []byte, name string) []byte {
+	if name == "" {
+		return append(dst, `""`...)
+	}
 	for i := range len(name) {
 		if !isWord(name[i]) {
 			return AppendQuoted(dst, []byte(name))

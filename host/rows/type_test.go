@@ -133,7 +133,7 @@ func TestTypesReadTheirOwnText(t *testing.T) {
 }
 
 func FuzzParseType(f *testing.F) {
-	for _, s := range []string{"struct<a: list<map<string, decimal(9,2) not null>>, \"b\\n\": timestamp(ms)> not null", "list<", "int32 not"} {
+	for _, s := range []string{"struct<a: list<map<string, decimal(9,2) not null>>, \"b\\n\": timestamp(ms)> not null", "list<", "int32 not", `struct<"": date>`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
