@@ -89,13 +89,16 @@ func (r *racing) Link(from, to string) error {
 func TestVacuumedMeanwhile(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		first int // races that are lost before somebody removes the file
+		first int  // races that are lost before somebody removes the file
+		later bool // another process publishes than the one that staged
 		harm  func(name string) error
 	}{
-		{"removed while it waits", 0, os.Remove},
-		{"cut short while it waits", 0, func(name string) error { return os.Truncate(name, 10) }},
-		{"removed after a lost race", 1, os.Remove},
-		{"removed after lost races", 4, os.Remove},
+		{"removed while it waits", 0, false, os.Remove},
+		{"cut short while it waits", 0, false, func(name string) error { return os.Truncate(name, 10) }},
+		{"removed after a lost race", 1, false, os.Remove},
+		{"removed after lost races", 4, false, os.Remove},
+		{"removed while nothing runs", 0, true, os.Remove},
+		{"removed after races that recovery lost", 4, true, os.Remove},
 	} {
 		dir := filepath.Join(t.TempDir(), "t")
 		race := &racing{Files: osFiles}
@@ -108,6 +111,10 @@ func TestVacuumedMeanwhile(t *testing.T) {
 		s, err := stageRecords(tt, 1, "0a0b0c0d", valuesOf([]string{`{"n":1}`}))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if c.later {
+			cfg.Files = race
+			tt = opened(t, cfg)
 		}
 		staged := slices.DeleteFunc(dataFiles(t, osFiles, dir, ""), func(name string) bool { return slices.Contains(published, name) })
 		lost, harmed := 0, false
