@@ -249,12 +249,17 @@ func (s *Source) reads(topic string) bool {
 	return ok
 }
 
-// isolation is the isolation level of requests.
+// Isolation levels of requests.
+const (
+	readUncommitted = 0
+	readCommitted   = 1
+)
+
 func (s *Source) isolation() int8 {
 	if s.cfg.Uncommitted {
-		return 0
+		return readUncommitted
 	}
-	return 1
+	return readCommitted
 }
 
 // Freeze makes the ends of the partitions that exist now the end of the input.

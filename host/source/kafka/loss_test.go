@@ -318,30 +318,42 @@ func TestNewPartitionWithoutItsBeginning(t *testing.T) {
 	w.want(got, "grows-1@1 n-1")
 }
 
-// TestCompactedAway: a log that reaches to the end of a range and holds nothing before it.
+// TestCompactedAway: a log that reaches to the end of a range and holds nothing before it. What it holds next tells.
 func TestCompactedAway(t *testing.T) {
 	w := newWorld(t)
 	w.create("away", 1)
-	w.produce("away", 0, "v-0", "v-1", "v-2")
-	fetches := 0
+	for _, v := range numbers("v-", 0, 4) {
+		w.produce("away", 0, v)
+	}
+	fetches, next := 0, int64(3)
 	w.fake.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		w.fake.KeepControl()
 		req := r.(*kmsg.FetchRequest)
-		fetches++
-		return emptyAnswer(req, 3), nil, true
+		if fetches++; req.IsolationLevel == readCommitted {
+			return emptyAnswer(req, 3), nil, true
+		}
+		req.Topics[0].Partitions[0].FetchOffset = next
+		return nil, nil, false
 	})
 	s := w.open(nil, "away")
 	w.want(w.part(s, "away", 0, 3))
-	if fetches != emptyFetches {
-		t.Errorf("%d fetches, want %d", fetches, emptyFetches)
+	if fetches != emptyFetches+1 {
+		t.Errorf("%d fetches, want %d", fetches, emptyFetches+1)
 	}
 	quick := w.open(func(c *Config) { c.Patience = time.Second }, "away")
-	fetches = 0
-	detail := []byte(`{"topic":"away","partition":0,"from":0,"to":4,"epoch":-1}`)
-	err := quick.Read(t.Context(), source.Split{Name: "away-0", Detail: detail}, nobody{})
-	wantFault(t, err, CodeStalled, "away-0", "ends at offset 3", "range at 4")
-	if fetches > 10 {
-		t.Errorf("%d fetches in a second: a hot loop", fetches)
+	read := func(to int64, words ...string) {
+		t.Helper()
+		fetches = 0
+		detail := fmt.Appendf(nil, `{"topic":"away","partition":0,"from":0,"to":%d,"epoch":-1}`, to)
+		err := quick.Read(t.Context(), source.Split{Name: "away-0", Detail: detail}, nobody{})
+		wantFault(t, err, CodeStalled, append(words, "away-0")...)
+		if fetches > 20 {
+			t.Errorf("%d fetches in a second: a hot loop", fetches)
+		}
+	}
+	read(4, "ends at offset 3", "range at 4")
+	for next = range int64(3) { // the broker does not give what it holds
+		read(3, "at offset 0 brings nothing", "ends at 3")
 	}
 }
 

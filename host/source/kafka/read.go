@@ -23,8 +23,8 @@ const (
 	probeBytes = 64 << 10
 	// fetchWait is how long a broker may wait for data, milliseconds. Planned data is there already.
 	fetchWait = 500
-	// emptyFetches is how often a fetch must come back empty, from a log that reaches as far as the range, before the rest of
-	// the range counts as compacted away.
+	// emptyFetches is how often a fetch must come back empty, from a log that reaches as far as the range, before it is looked
+	// at whether the rest of the range was compacted away.
 	emptyFetches = 3
 	// corruptFetches is how often bytes that are damaged are fetched again.
 	corruptFetches = 3
@@ -164,7 +164,8 @@ func (r *reader) take(ctx context.Context, answer *kmsg.FetchResponseTopicPartit
 func (r *reader) name() string { return r.part.key().String() }
 
 // nothing deals with a fetch that has brought no whole batch. A log that reaches to the end of the range and holds no
-// batch before it, again and again, was compacted there: once, a broker may just have been short of time.
+// batch before it was compacted there, if what it holds next lies beyond: an empty answer alone may be a broker's that is
+// short of time, or not yet itself again.
 func (r *reader) nothing(ctx context.Context, answer *kmsg.FetchResponseTopicPartition) error {
 	end := answer.HighWatermark
 	if !r.s.cfg.Uncommitted {
@@ -179,10 +180,29 @@ func (r *reader) nothing(ctx context.Context, answer *kmsg.FetchResponseTopicPar
 		return r.pause(ctx, fmt.Errorf("the log ends at offset %d, and the planned range at %d", end, r.part.To))
 	}
 	if r.empty++; r.empty >= emptyFetches {
-		r.pos = r.part.To
-		return nil
+		if gap, err := r.gap(ctx); gap || err != nil {
+			return err
+		}
 	}
 	return r.pause(ctx, fmt.Errorf("a fetch at offset %d brings nothing, and the log ends at %d", r.pos, end))
+}
+
+// gap passes the rest of the range if the log's next batch, decided or not, begins after it: no cleaner takes the last
+// batch of a log, so there is one wherever offsets are missing.
+func (r *reader) gap(ctx context.Context) (bool, error) {
+	leader, err := r.leader(ctx)
+	if err != nil || leader == none {
+		return false, err
+	}
+	answer, err := r.s.fetchOnce(ctx, r.part, r.topic, r.pos, probeBytes, readUncommitted)
+	if err != nil || answer == nil || answer.ErrorCode != 0 {
+		return false, nil //nolint:nilerr // the fetch that follows tells what is wrong
+	}
+	if b, _, _, ok, err := splitBatch(answer.RecordBatches); !ok || err != nil || b.base < r.part.To {
+		return false, nil //nolint:nilerr // the same
+	}
+	r.moved(r.part.To)
+	return true, nil
 }
 
 // pause waits before the next try, or gives up with why.
@@ -213,7 +233,7 @@ func (r *reader) fetch(ctx context.Context) (*kmsg.FetchResponseTopicPartition, 
 	if size, ok := r.s.sizes.get(r.part.key()); ok { // what is fetched beyond the range is fetched again
 		bytes = int32(min(float64(bytes), probeBytes+size*float64(r.part.To-r.pos)))
 	}
-	answer, err := r.s.fetchOnce(ctx, r.part, r.topic, r.pos, max(r.bytes, bytes))
+	answer, err := r.s.fetchOnce(ctx, r.part, r.topic, r.pos, max(r.bytes, bytes), r.s.isolation())
 	if err == nil && answer == nil {
 		return nil, r.pause(ctx, errors.New("the broker answers without the partition"))
 	}
@@ -329,11 +349,11 @@ func (r *reader) validate(ctx context.Context, epoch int32) error {
 
 // fetchOnce makes one request of a partition's leader; nil when the answer does not have the partition, as when the broker
 // throttles us.
-func (s *Source) fetchOnce(ctx context.Context, p *part, t *topicInfo, pos int64, bytes int32) (*kmsg.FetchResponseTopicPartition, error) {
+func (s *Source) fetchOnce(ctx context.Context, p *part, t *topicInfo, pos int64, bytes int32, isolation int8) (*kmsg.FetchResponseTopicPartition, error) {
 	info := t.parts[p.Partition]
 	req := kmsg.NewPtrFetchRequest()
 	req.ReplicaID, req.MaxWaitMillis, req.MinBytes, req.MaxBytes = -1, fetchWait, 1, bytes
-	req.SessionEpoch, req.IsolationLevel = -1, s.isolation()
+	req.SessionEpoch, req.IsolationLevel = -1, isolation
 	rt := kmsg.NewFetchRequestTopic()
 	rt.Topic, rt.TopicID = p.Topic, t.raw
 	rp := kmsg.NewFetchRequestTopicPartition()
