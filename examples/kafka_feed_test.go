@@ -26,9 +26,9 @@ type feeder struct {
 	price     int            // number of the next price
 	committed map[string]int // values of orders that are said to be committed, with how often
 	unknown   map[string]bool
-	aborted   int // transactions
-	done      int // transactions that were committed
-	lost      int // transactions of which the outcome is not known
+	aborted   int      // transactions
+	done      int      // transactions that were committed
+	unclear   []string // transactions of which the outcome is not known, in words
 }
 
 func newFeeder(b *broker, orders, prices string, seed uint64) *feeder {
@@ -145,7 +145,7 @@ func (f *feeder) note(records []*kgo.Record, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
-		f.lost++
+		f.unclear = append(f.unclear, fmt.Sprintf("%s: %d records from %s: %v", time.Now().Format(time.RFC3339Nano), len(records), records[0].Value, err))
 	} else {
 		f.done++
 	}

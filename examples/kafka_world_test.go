@@ -205,7 +205,11 @@ func (w *world) check(t *testing.T) int {
 	t.Helper()
 	in := w.b.committed(t, w.job.orders)
 	w.feed.check(t, in)
-	records := checkOrders(t, in, w.b.committed(t, w.job.out))
+	out := w.b.committed(t, w.job.out)
+	records := checkOrders(t, in, out)
+	if t.Failed() {
+		w.explain(t, in, out)
+	}
 	if w.job.prices != "" {
 		n := checkPrices(t, w.b.committed(t, w.job.prices), w.b.committed(t, w.job.copies), w.feed.price)
 		t.Logf("prices: %d were written to the compacted topic, %d of them are in the copy", w.feed.price, n)
@@ -217,7 +221,7 @@ func (w *world) check(t *testing.T) int {
 func (w *world) report(t *testing.T) {
 	t.Helper()
 	f := w.feed
-	t.Logf("upstream: %d transactions committed, %d aborted, %d unclear", f.done, f.aborted, f.lost)
+	t.Logf("upstream: %d transactions committed, %d aborted, %d unclear", f.done, f.aborted, len(f.unclear))
 	t.Logf("done to it: %s; recoveries by rung: %s; ended by itself: %s", counts(w.blows), counts(w.rungs), counts(w.exits))
 }
 
