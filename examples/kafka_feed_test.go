@@ -26,6 +26,7 @@ type feeder struct {
 	price     int            // number of the next price
 	committed map[string]int // values of orders that are said to be committed, with how often
 	unknown   map[string]bool
+	sent      map[string]*kgo.Record // where the broker put the records of the last try, by their values
 	aborted   int      // transactions
 	done      int      // transactions that were committed
 	unclear   []string // transactions of which the outcome is not known, in words
@@ -34,7 +35,7 @@ type feeder struct {
 func newFeeder(b *broker, orders, prices string, seed uint64) *feeder {
 	return &feeder{
 		b: b, orders: orders, prices: prices, id: unique("upstream"), rng: rand.New(rand.NewPCG(seed, 2)),
-		committed: map[string]int{}, unknown: map[string]bool{},
+		committed: map[string]int{}, unknown: map[string]bool{}, sent: map[string]*kgo.Record{},
 	}
 }
 
@@ -132,7 +133,13 @@ func (f *feeder) write(ctx context.Context, t *testing.T, records []*kgo.Record,
 	for _, r := range records {
 		fresh = append(fresh, &kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Headers: r.Headers})
 	}
-	if err := f.cl.ProduceSync(bounded, fresh...).FirstErr(); err != nil {
+	err = f.cl.ProduceSync(bounded, fresh...).FirstErr()
+	f.mu.Lock()
+	for _, r := range fresh {
+		f.sent[string(r.Value)] = r
+	}
+	f.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	if err := f.cl.Flush(bounded); err != nil {
@@ -189,7 +196,7 @@ func (f *feeder) check(t *testing.T, in map[int32][]*kgo.Record) {
 	}
 	for v, n := range f.committed {
 		if got[v] != n {
-			t.Fatalf("the input holds %s %d times, it was committed %d times", v, got[v], n)
+			t.Fatalf("the input holds %s %d times, it was committed %d times; there the broker holds:\n%s", v, got[v], n, f.b.around(t, f.sent[v]))
 		}
 	}
 }
