@@ -26,6 +26,7 @@ const (
 	CodeRefused       = "kafka.sink.refused"        // the broker does not take a record
 	CodeTimeout       = "kafka.sink.timeout"        // the broker does not allow the transaction timeout
 	CodeExpired       = "kafka.sink.expired"        // the broker has ended a transaction by its timeout
+	CodeHanging       = "kafka.sink.hanging"        // the cluster forgot how a transaction ended in some partitions
 	CodeSlow          = "kafka.sink.slow"           // a warning: a transaction has been open for half its timeout
 )
 

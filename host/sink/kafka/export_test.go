@@ -1,6 +1,14 @@
 package kafka
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/wasmill/wasmill/abi"
+)
 
 // Hurry makes aborts give up soon: a process that the test has ended cannot reach anybody.
 func (t *Target) Hurry() { t.abortPatience = 100 * time.Millisecond }
@@ -16,4 +24,29 @@ func (t *Target) Kill() {
 		t.base.Close()
 	}
 	t.base = nil
+}
+
+// Leave puts a record into a partition under the name of a producer, which its transaction knows nothing of: as it lies there
+// when the coordinator has forgotten the partition's marker. A broker that verifies transactions refuses it.
+func Leave(ctx context.Context, opts []kgo.Opt, txn string, id int64, epoch int16, to string, partition int32, key, value string) error {
+	v := kversion.Stable()
+	v.SetMaxKeyVersion(keyProduce, lastProduce)
+	cl, err := kgo.NewClient(append(opts, kgo.MaxVersions(v))...)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	found, _, err := lookUp(ctx, cl, []string{to})
+	if err != nil {
+		return err
+	}
+	at := layout{topics: found}
+	s := &session{cl: cl, txn: txn, who: producerID{id: id, epoch: epoch, transactional: true}}
+	g := &cargo{queues: map[place]*queue{}}
+	q := g.queue(place{to, partition}, &at)
+	c := newChunk(recordOverhead)
+	c.add(&abi.Record{Key: []byte(key), Value: []byte(value)}, none, batchTime)
+	g.put(q, c)
+	_, err = s.request(ctx, at.leader(q.place), g.order, time.Now().UnixMilli())
+	return err
 }

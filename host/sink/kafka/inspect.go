@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -40,15 +41,29 @@ func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, err
 	if err := look.checkMarkerTopic(ctx, d); err != nil {
 		return nothing, err
 	}
-	for unfinished(ctx, look.base, look.txnID()) {
-		if err := pause(ctx, retryPause); err != nil {
-			return nothing, look.brokerFault(look.txnID(), fmt.Errorf("wait for the end of a transaction: %w", err))
+	for {
+		state, err := stateOf(ctx, look.base, look.txnID())
+		switch {
+		case err == nil && unfinished(state):
+			if err := pause(ctx, retryPause); err != nil {
+				return nothing, look.brokerFault(look.txnID(), fmt.Errorf("wait for the end of a transaction: %w", err))
+			}
+			continue
+		case err == nil && fateOf(state) == hasCommitted: // its marker counts also where it hangs
+			return look.inspect(ctx, look.admin().ListEndOffsets, owned)
 		}
+		return look.inspect(ctx, look.admin().ListCommittedOffsets, seen)
 	}
-	end, err := look.decidedBeyond(ctx, -1)
+}
+
+// inspect reads the newest marker before an end of the marker topic.
+func (t *Target) inspect(ctx context.Context, ends func(context.Context, ...string) (kadm.ListedOffsets, error), way int) (sink.Published, error) {
+	topic := t.markerTopic()
+	all, err := ends(ctx, topic)
+	end, err := offsetOf(all, topic, err)
 	if err != nil {
-		return nothing, err
+		return sink.Published{Batch: checkpoint.NoBatch}, t.brokerFault("topic "+topic, err)
 	}
-	m, err := look.readMarker(ctx, end, seen)
+	m, err := t.readMarker(ctx, end, way)
 	return m.published(), err
 }

@@ -20,7 +20,7 @@ const abortPatience = 3 * time.Second
 // and reads the marker.
 func (t *Target) takeOver(ctx context.Context) error {
 	t.drop(ctx)
-	s, err := t.begin(ctx, t.txnID())
+	s, err := t.beginWhole(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (t *Target) drop(ctx context.Context) {
 	if s == nil {
 		return
 	}
-	if t.fencedBy == nil {
+	if t.fencedBy == nil && !s.doubtful() { // the state of the transaction in doubt is what tells how it ended
 		t.abort(ctx, s)
 	}
 	s.close()

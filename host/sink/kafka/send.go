@@ -80,19 +80,23 @@ func (s *session) send(ctx context.Context, g *cargo, at *layout) error {
 	if err := s.addPartitions(ctx, g.places()); err != nil {
 		return err
 	}
+	if s.txn != "" && !s.implicit {
+		s.confirm(s.last)
+	}
 	// Brokers add partitions to a transaction one after another. Those that do it at the same time get in each other's way,
 	// and try again after 20 ms: so each has its first records before the next gets some.
 	oneByOne := s.implicit && s.txn != ""
 	for wait := firstPause; ; wait = min(2*wait, longestRetry) {
 		err := s.round(ctx, g, at, oneByOne)
 		if err == nil {
+			s.confirm(s.last)
 			oneByOne = false
 			if wait = firstPause; g.done() {
 				break
 			}
 			continue
 		}
-		if retry := (*again)(nil); !errors.As(err, &retry) || pause(ctx, wait) != nil {
+		if retry := (*again)(nil); !errors.As(err, &retry) || s.doubtful() || pause(ctx, wait) != nil {
 			return late(ctx, err)
 		}
 		if !errors.Is(err, kerr.ConcurrentTransactions) {

@@ -34,6 +34,8 @@ type session struct {
 	timeout   int32 // transaction.timeout.ms
 	open      bool  // a transaction may have begun
 	spent     bool  // the brokers did not say who this producer is from now on
+	breaks    *breaks
+	last      *ending // of the transaction before, or of what earlier producers had begun
 
 	settle    context.CancelFunc
 	settling  sync.WaitGroup
@@ -66,11 +68,13 @@ func begin(ctx context.Context, opts []kgo.Opt, txn string, implicit bool, timeo
 		v.SetMaxKeyVersion(keyEndTxn, lastEndTxn)
 		opts = append(opts, kgo.MaxVersions(v))
 	}
-	cl, err := kgo.NewClient(opts...)
+	s := &session{txn: txn, implicit: implicit, sequences: map[place]int32{}, breaks: &breaks{}, last: &ending{}}
+	s.last.whole.Store(true)
+	cl, err := kgo.NewClient(append(opts, kgo.WithHooks(s.breaks))...)
 	if err != nil {
 		return nil, fmt.Errorf("make a producer: %w", err)
 	}
-	s := &session{cl: cl, txn: txn, implicit: implicit, sequences: map[place]int32{}}
+	s.cl = cl
 	if err := s.identify(ctx, timeout); err != nil {
 		cl.Close()
 		return nil, err
@@ -166,6 +170,7 @@ func (s *session) end(ctx context.Context, commit bool) error {
 	}
 	req := kmsg.NewPtrEndTxnRequest()
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Commit = s.txn, s.who.id, s.who.epoch, commit
+	s.last = &ending{breaks: s.breaks.Load()}
 	resp, err := insist(ctx, func() (*kmsg.EndTxnResponse, error) {
 		resp, err := req.RequestWith(ctx, s.cl)
 		if err == nil {
@@ -218,7 +223,7 @@ const (
 
 func (s *session) watch() {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
-	hurry, done := make(chan struct{}), make(chan struct{})
+	hurry, done, last := make(chan struct{}), make(chan struct{}), s.last
 	s.settle, s.hurry, s.isSettled = cancel, hurry, done
 	s.settling.Go(func() {
 		defer close(done)
@@ -226,7 +231,7 @@ func (s *session) watch() {
 		if pause(ctx, settleFirst) != nil {
 			return
 		}
-		for unfinished(ctx, s.cl, s.txn) && ctx.Err() == nil {
+		for !s.look(ctx, last) && ctx.Err() == nil {
 			wait, stop := context.WithTimeout(ctx, settleLong)
 			select {
 			case <-hurry:
@@ -249,15 +254,32 @@ func (s *session) settled(ctx context.Context) {
 	case <-s.isSettled:
 	case <-ctx.Done():
 	}
+	if !s.last.whole.Load() {
+		s.look(ctx, s.last)
+	}
+}
+
+// look asks whether a transaction is written everywhere; it says no more than that where there is no answer.
+func (s *session) look(ctx context.Context, e *ending) (over bool) {
+	state, err := stateOf(ctx, s.cl, s.txn)
+	if err == nil && !unfinished(state) {
+		s.confirm(e)
+	}
+	return err != nil || !unfinished(state)
+}
+
+// stateOf asks the coordinator for the state of the last transaction of an id.
+func stateOf(ctx context.Context, cl *kgo.Client, txn string) (string, error) {
+	all, err := kadm.NewClient(cl).DescribeTransactions(ctx, txn)
+	if err == nil {
+		err = all[txn].Err
+	}
+	return all[txn].State, err
 }
 
 // unfinished tells that a transaction's outcome is decided but not yet written everywhere.
-func unfinished(ctx context.Context, cl *kgo.Client, txn string) bool {
-	all, err := kadm.NewClient(cl).DescribeTransactions(ctx, txn)
-	if err != nil {
-		return false
-	}
-	switch all[txn].State {
+func unfinished(state string) bool {
+	switch state {
 	case "PrepareCommit", "PrepareAbort", "PrepareEpochFence":
 		return true
 	}

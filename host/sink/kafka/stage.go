@@ -114,7 +114,7 @@ func (t *Target) ready(ctx context.Context) error {
 			return err
 		}
 	}
-	if t.session != nil && !t.session.spent {
+	if t.session != nil && !t.session.spent && !t.session.doubtful() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Patience)

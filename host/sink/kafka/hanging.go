@@ -1,0 +1,213 @@
+package kafka
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/wasmill/wasmill/host/fault"
+)
+
+// A transaction hangs in a partition when its coordinator counts it as ended and the partition has not got the marker that
+// says how. Kafka's coordinator leaves markers out for partitions without a leader, as if they were deleted ("Couldn't find
+// leader endpoint for partitions .., these partitions are likely deleted already"); one that starts anew with a half-ended
+// transaction may find partitions so (seen with 4.4, after a node that is broker and controller was killed). Readers wait
+// before such records. Then the producer's next marker in that partition decides about them, whatever became of their
+// transaction: what was committed would be lost, or what was aborted would come back.
+//
+// So a producer that may have been through such a start is given up before it writes anything (ending), and its successor
+// looks for what hangs and writes the missing markers before anything else (beginWhole).
+
+// ending is how far the end of a transaction is known to have got.
+type ending struct {
+	breaks int64       // connections that had broken when it was asked for
+	whole  atomic.Bool // it is written everywhere
+}
+
+// breaks counts connections of a client that have broken.
+type breaks struct{ atomic.Int64 }
+
+// OnBrokerDisconnect implements kgo.HookBrokerDisconnect.
+func (b *breaks) OnBrokerDisconnect(kgo.BrokerMetadata, net.Conn) { b.Add(1) }
+
+var _ kgo.HookBrokerDisconnect = (*breaks)(nil)
+
+// confirm notes that the coordinator has taken a transaction for ended. After a connection broke that may be another
+// coordinator's word, or that of the same one after a crash.
+func (s *session) confirm(e *ending) {
+	if s.breaks.Load() == e.breaks {
+		e.whole.Store(true)
+	}
+}
+
+// doubtful tells that the last transaction may hang: nothing may be written, nor aborted, before that is looked into.
+func (s *session) doubtful() bool {
+	return s.txn != "" && !s.last.whole.Load() && s.breaks.Load() != s.last.breaks
+}
+
+// How the last transaction of an id ended, as far as its coordinator tells.
+type fate int
+
+const (
+	notKnown fate = iota
+	hasCommitted
+	hasAborted // or will be, when the id is taken over
+)
+
+func fateOf(state string) fate {
+	switch state {
+	case "PrepareCommit", "CompleteCommit":
+		return hasCommitted
+	case "Ongoing", "PrepareAbort", "CompleteAbort", "PrepareEpochFence":
+		return hasAborted
+	}
+	return notKnown // "Empty": the id was taken over since
+}
+
+// mendings is how often what hangs is mended before it is given up.
+const mendings = 3
+
+// beginWhole makes a new producer, with nothing of earlier ones left hanging. A process that ends while it mends leaves the
+// rest to the next one, which may abort it: that window is a few milliseconds of a case that is rare already.
+func (t *Target) beginWhole(ctx context.Context) (*session, error) {
+	last, err := t.lastFate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		s, err := t.begin(ctx, t.txnID())
+		if err != nil {
+			return nil, err
+		}
+		hangs, sure, err := t.hanging(ctx, s)
+		if err == nil && (len(hangs) == 0 || !sure && (try > 0 || last == notKnown)) {
+			return s, nil
+		}
+		s.close()
+		switch {
+		case err != nil:
+			return nil, t.brokerFault("", fmt.Errorf("look for transactions that hang: %w", err))
+		case last == notKnown || try == mendings:
+			return nil, t.hangs(hangs)
+		}
+		if err := t.mend(ctx, hangs, last == hasCommitted); err != nil {
+			return nil, t.brokerFault(t.txnID(), fmt.Errorf("write the markers that are missing in %s: %w", names(hangs), err))
+		}
+	}
+}
+
+// lastFate asks how the last transaction ended. Brokers that do not know the question (before Kafka 3.0) are not known
+// to leave markers out.
+func (t *Target) lastFate(ctx context.Context) (fate, error) {
+	for {
+		state, err := stateOf(ctx, t.base, t.txnID())
+		switch {
+		case err == nil:
+			return fateOf(state), nil
+		case errors.Is(err, kerr.TransactionalIDNotFound), errors.Is(err, kerr.UnsupportedVersion):
+			return notKnown, nil
+		case !kerr.IsRetriable(err) || pause(ctx, retryPause) != nil:
+			return notKnown, t.brokerFault(t.txnID(), fmt.Errorf("ask how the last transaction ended: %w", err))
+		}
+	}
+}
+
+// hanging lists the partitions in which this producer, that has just been made, has a transaction open. Where we may not
+// ask for that (it takes the right to read), it lists those that hold anything open, and is not sure.
+func (t *Target) hanging(ctx context.Context, s *session) (hangs []place, sure bool, err error) {
+	set := kadm.TopicsSet{}
+	for topic, l := range t.at.topics {
+		for p := range l.leaders {
+			set.Add(topic, int32(p))
+		}
+	}
+	all, err := kadm.NewClient(s.cl).DescribeProducers(ctx, set)
+	if err != nil {
+		hangs, err = t.undecided(ctx)
+		return hangs, false, err
+	}
+	all.EachPartition(func(p kadm.DescribedProducersPartition) {
+		err = cmp.Or(err, p.Err)
+		if d, ok := p.ActiveProducers[s.who.id]; ok && d.CurrentTxnStartOffset >= 0 {
+			hangs = append(hangs, place{p.Topic, p.Partition})
+		}
+	})
+	sortPlaces(hangs)
+	return hangs, true, err
+}
+
+// undecided lists the partitions that hold records of open transactions, of whatever producer.
+func (t *Target) undecided(ctx context.Context) (open []place, err error) {
+	topics := t.at.names()
+	stable, err := t.admin().ListCommittedOffsets(ctx, topics...)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := t.admin().ListEndOffsets(ctx, topics...)
+	if err != nil {
+		return nil, err
+	}
+	ends.Each(func(end kadm.ListedOffset) {
+		s, ok := stable.Lookup(end.Topic, end.Partition)
+		err = cmp.Or(err, end.Err, s.Err)
+		if ok && s.Offset < end.Offset {
+			open = append(open, place{end.Topic, end.Partition})
+		}
+	})
+	sortPlaces(open)
+	return open, err
+}
+
+func sortPlaces(list []place) {
+	slices.SortFunc(list, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition))
+	})
+}
+
+// mend writes markers into partitions by a transaction that has them and no records: the older form of the protocol, in
+// which partitions are added by a request of its own, is understood by every broker.
+func (t *Target) mend(ctx context.Context, places []place, commit bool) error {
+	opts, err := t.cfg.options()
+	if err != nil {
+		return err
+	}
+	s, err := begin(ctx, opts, t.txnID(), false, t.cfg.TransactionTimeout)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.addPartitions(ctx, places); err != nil {
+		return err
+	}
+	s.open = true
+	return s.end(ctx, commit)
+}
+
+func (t *Target) hangs(places []place) error {
+	return fault.New(CodeHanging, t.place(),
+		fmt.Errorf("records of an earlier transaction of %s are neither committed nor aborted in %s, and the cluster does not tell any more which it was",
+			t.txnID(), names(places)),
+		"see with `kafka-transactions.sh find-hanging` since when, compare these partitions with the batch that was published last, end the transaction by hand and start again")
+}
+
+func names(places []place) string {
+	const most = 10
+	var out []string
+	for i, p := range places {
+		if i == most {
+			out = append(out, fmt.Sprintf("%d more", len(places)-most))
+			break
+		}
+		out = append(out, fmt.Sprintf("%s-%d", p.topic, p.partition))
+	}
+	return strings.Join(out, ", ")
+}
