@@ -26,6 +26,9 @@ func (t *Target) Kill() {
 	t.base = nil
 }
 
+// Settled waits until the last transaction is no longer looked at.
+func (t *Target) Settled() { t.session.settling.Wait() }
+
 // Leave puts a record into a partition under the name of a producer, which its transaction knows nothing of: as it lies there
 // when the coordinator has forgotten the partition's marker. A broker that verifies transactions refuses it.
 func Leave(ctx context.Context, opts []kgo.Opt, txn string, id int64, epoch int16, to string, partition int32, key, value string) error {

@@ -136,7 +136,9 @@ func (t *Target) hanging(ctx context.Context, s *session) (hangs []place, sure b
 		return hangs, false, err
 	}
 	all.EachPartition(func(p kadm.DescribedProducersPartition) {
-		err = cmp.Or(err, p.Err)
+		if !isUnknownTopic(p.Err) {
+			err = cmp.Or(err, p.Err)
+		}
 		if d, ok := p.ActiveProducers[s.who.id]; ok && d.CurrentTxnStartOffset >= 0 {
 			hangs = append(hangs, place{p.Topic, p.Partition})
 		}
@@ -158,7 +160,9 @@ func (t *Target) undecided(ctx context.Context) (open []place, err error) {
 	}
 	ends.Each(func(end kadm.ListedOffset) {
 		s, ok := stable.Lookup(end.Topic, end.Partition)
-		err = cmp.Or(err, end.Err, s.Err)
+		if !isUnknownTopic(end.Err) && !isUnknownTopic(s.Err) {
+			err = cmp.Or(err, end.Err, s.Err)
+		}
 		if ok && s.Offset < end.Offset {
 			open = append(open, place{end.Topic, end.Partition})
 		}

@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/sink/kafka"
 )
@@ -112,5 +116,221 @@ func TestHanging(t *testing.T) {
 				t.Errorf("readers see %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// forgetful is a cluster in this process whose coordinator tells what a test wants, and which requests it got.
+type forgetful struct {
+	*cluster
+	mu    sync.Mutex
+	state string   // of the transaction
+	pid   int64    // of the producer
+	hangs []string // where it has a transaction open
+	deny  bool     // nobody may list producers
+	added []string // partitions that were added by a request
+	ends  []bool   // of transactions that had partitions added: whether to commit
+}
+
+func newForgetful(t *testing.T) *forgetful {
+	f := &forgetful{cluster: newFake(t)}
+	control := func(key kmsg.Key, answer func(req kmsg.Request) kmsg.Response) {
+		f.fake.ControlKey(int16(key), func(req kmsg.Request) (kmsg.Response, error, bool) {
+			f.fake.KeepControl()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			resp := answer(req)
+			return resp, nil, resp != nil
+		})
+	}
+	control(kmsg.DescribeTransactions, func(req kmsg.Request) kmsg.Response {
+		if f.state == "" {
+			return nil
+		}
+		resp := req.ResponseKind().(*kmsg.DescribeTransactionsResponse)
+		st := kmsg.NewDescribeTransactionsResponseTransactionState()
+		st.TransactionalID, st.State = f.txn(), f.state
+		resp.TransactionStates = append(resp.TransactionStates, st)
+		return resp
+	})
+	control(kmsg.DescribeProducers, func(req kmsg.Request) kmsg.Response {
+		return f.producers(req.(*kmsg.DescribeProducersRequest))
+	})
+	control(kmsg.AddPartitionsToTxn, func(req kmsg.Request) kmsg.Response {
+		for _, topic := range req.(*kmsg.AddPartitionsToTxnRequest).Topics {
+			for _, p := range topic.Partitions {
+				f.added = append(f.added, fmt.Sprintf("%s-%d", topic.Topic, p))
+			}
+		}
+		return nil
+	})
+	control(kmsg.EndTxn, func(req kmsg.Request) kmsg.Response {
+		if len(f.added) > 0 && f.ends == nil {
+			f.ends = append(f.ends, req.(*kmsg.EndTxnRequest).Commit)
+			f.hangs = nil
+		}
+		return nil
+	})
+	return f
+}
+
+func (f *forgetful) producers(req *kmsg.DescribeProducersRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.DescribeProducersResponse)
+	for _, topic := range req.Topics {
+		rt := kmsg.NewDescribeProducersResponseTopic()
+		rt.Topic = topic.Topic
+		for _, p := range topic.Partitions {
+			rp := kmsg.NewDescribeProducersResponseTopicPartition()
+			if rp.Partition = p; f.deny {
+				rp.ErrorCode = kerr.TopicAuthorizationFailed.Code
+			} else if slices.Contains(f.hangs, fmt.Sprintf("%s-%d", topic.Topic, p)) {
+				a := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
+				a.ProducerID, a.CurrentTxnStartOffset = f.pid, 7
+				rp.ActiveProducers = append(rp.ActiveProducers, a)
+			}
+			rt.Partitions = append(rt.Partitions, rp)
+		}
+		resp.Topics = append(resp.Topics, rt)
+	}
+	return resp
+}
+
+func (f *forgetful) says(state string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state = state
+}
+
+// TestMissingMarkers: which markers are written, by what the cluster tells.
+func TestMissingMarkers(t *testing.T) {
+	for name, test := range map[string]struct {
+		state string
+		hangs []string
+		deny  bool
+		open  bool // another producer's transaction, in out-2
+		added []string
+		ends  []bool
+		code  string
+	}{
+		"nothing":               {state: "CompleteCommit"},
+		"committed":             {state: "CompleteCommit", hangs: []string{"out-1", "out-3"}, added: []string{"out-1", "out-3"}, ends: []bool{true}},
+		"being committed":       {state: "PrepareCommit", hangs: []string{"out-0"}, added: []string{"out-0"}, ends: []bool{true}},
+		"aborted":               {state: "CompleteAbort", hangs: []string{"out-1"}, added: []string{"out-1"}, ends: []bool{false}},
+		"open":                  {state: "Ongoing", hangs: []string{"out-1"}, added: []string{"out-1"}, ends: []bool{false}},
+		"forgotten":             {state: "Empty", hangs: []string{"out-1"}, code: kafka.CodeHanging},
+		"others do not count":   {state: "CompleteCommit", open: true},
+		"not told, all decided": {state: "CompleteCommit", deny: true},
+		"not told, committed":   {state: "CompleteCommit", deny: true, open: true, added: []string{"out-2"}, ends: []bool{true}},
+		"not told, aborted":     {state: "CompleteAbort", deny: true, open: true, added: []string{"out-2"}, ends: []bool{false}},
+		"not told, forgotten":   {state: "Empty", deny: true, open: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newForgetful(t)
+			target := f.opened(t, nil)
+			mustPublish(t, target, 0, record("a", "0.a"))
+			target.Kill()
+			if test.open {
+				f.openElsewhere(t, "out", 2)
+			}
+			pid := f.transaction(t).ProducerID
+			f.mu.Lock()
+			f.pid, f.state, f.hangs, f.deny, f.added, f.ends = pid, test.state, test.hangs, test.deny, nil, nil
+			f.mu.Unlock()
+			next := f.target(t, nil, nil)
+			_, err := next.Open(t.Context(), f.owner())
+			if test.code != "" {
+				wantFault(t, err, test.code)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if !slices.Equal(f.added, test.added) || !slices.Equal(f.ends, test.ends) {
+				t.Errorf("partitions %q were added and ended by %v, want %q and %v", f.added, f.ends, test.added, test.ends)
+			}
+		})
+	}
+}
+
+// openElsewhere leaves another producer's transaction open.
+func (c *cluster) openElsewhere(t *testing.T, topic string, partition int32) {
+	t.Helper()
+	cl := c.client(t, kgo.TransactionalID("another"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	t.Cleanup(cl.Close)
+	if err := cl.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Partition: partition, Value: []byte("open")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDoubtBefore: a producer that lost a connection before its last transaction was known to be written everywhere is not
+// used again, and aborts nothing.
+func TestDoubtBefore(t *testing.T) {
+	c, w := newFake(t), &wire{}
+	target := c.opened(t, w)
+	s := mustStage(t, target, 0, record("a", "0.a"))
+	w.set(func(key int16) verdict {
+		if key == int16(kmsg.DescribeTransactions) {
+			return cut
+		}
+		return pass
+	})
+	if err := target.Publish(t.Context(), decision(0), s); err != nil {
+		t.Fatal(err)
+	}
+	target.Settled()
+	w.set(nil)
+	before := len(w.requests())
+	mustPublish(t, target, 1, record("a", "1.a"))
+	seen := w.requests()[before:]
+	taken := slices.Index(seen, keyInit)
+	if taken < 0 || slices.ContainsFunc(seen[:max(taken, 0)], func(key int16) bool { return key == keyProduce || key == keyAbort }) {
+		t.Errorf("the id is taken over at %d of the requests %v", taken, seen)
+	}
+	if got := values(c.committed(t, "out")); len(got) != 2 {
+		t.Errorf("readers see %q", got)
+	}
+}
+
+// TestDoubtWhileProducing: the same where the connection breaks under the first records of the next transaction: they are
+// not sent again.
+func TestDoubtWhileProducing(t *testing.T) {
+	f, w := newForgetful(t), &wire{}
+	target := f.opened(t, w)
+	f.says("PrepareCommit")
+	mustPublish(t, target, 0, record("a", "0.a"))
+	target.Settled()
+	w.set(func(key int16) verdict {
+		if key == keyProduce {
+			return cut
+		}
+		return pass
+	})
+	before := len(w.requests())
+	_, err := stage(t, target, 1, "a", record("a", "1.a"))
+	if !fault.IsPassing(err) {
+		t.Errorf("stage: %v", err)
+	}
+	produced := 0
+	for _, key := range w.requests()[before:] {
+		switch key {
+		case keyProduce:
+			produced++
+		case keyAbort, keyInit:
+			t.Errorf("it goes on with request %d", key)
+		}
+	}
+	if produced < 1 || produced > 2 { // the client repeats a request once, at once, where its connection turns out to be dead
+		t.Errorf("%d requests to produce", produced)
+	}
+	w.set(nil)
+	f.says("")
+	if _, err := target.Open(t.Context(), f.owner()); err != nil {
+		t.Fatal(err)
+	}
+	mustPublish(t, target, 1, record("a", "1.a"))
+	if got := values(f.committed(t, "out")); len(got) != 2 {
+		t.Errorf("readers see %q", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -251,6 +252,13 @@ func (w *wire) set(judge func(key int16) verdict) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.judge = judge
+}
+
+// requests are the kinds of requests so far.
+func (w *wire) requests() []int16 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.seen)
 }
 
 // revive lets connections be made again, as after a cut of the network.
