@@ -102,6 +102,9 @@ func (t *Target) beginWhole(ctx context.Context) (*session, error) {
 		if err := t.mend(ctx, hangs, last == hasCommitted); err != nil {
 			return nil, t.brokerFault(t.txnID(), fmt.Errorf("write the markers that are missing in %s: %w", names(hangs), err))
 		}
+		if sure {
+			t.mended(hangs, last)
+		}
 	}
 }
 
@@ -194,6 +197,14 @@ func (t *Target) mend(ctx context.Context, places []place, commit bool) error {
 	}
 	s.open = true
 	return s.end(ctx, commit)
+}
+
+// mended tells that a cluster had not kept its word.
+func (t *Target) mended(places []place, last fate) {
+	word := map[fate]string{hasCommitted: "committed", hasAborted: "aborted"}[last]
+	t.cfg.Warn(fault.New(CodeHanging, t.place(),
+		fmt.Errorf("the cluster had not told %s that the last transaction of %s is %s: that is written now", names(places), t.txnID(), word),
+		"other producers may have lost records so: let brokers and controllers be processes of their own, or have more replicas"))
 }
 
 func (t *Target) hangs(places []place) error {

@@ -235,7 +235,8 @@ func TestMissingMarkers(t *testing.T) {
 			f.mu.Lock()
 			f.pid, f.state, f.hangs, f.deny, f.added, f.ends = pid, test.state, test.hangs, test.deny, nil, nil
 			f.mu.Unlock()
-			next := f.target(t, nil, nil)
+			var told []error
+			next := f.target(t, nil, func(cfg *kafka.Config) { cfg.Warn = func(err error) { told = append(told, err) } })
 			_, err := next.Open(t.Context(), f.owner())
 			if test.code != "" {
 				wantFault(t, err, test.code)
@@ -246,6 +247,9 @@ func TestMissingMarkers(t *testing.T) {
 			defer f.mu.Unlock()
 			if !slices.Equal(f.added, test.added) || !slices.Equal(f.ends, test.ends) {
 				t.Errorf("partitions %q were added and ended by %v, want %q and %v", f.added, f.ends, test.added, test.ends)
+			}
+			if want := len(test.hangs) > 0 && test.code == ""; (len(told) == 1) != want {
+				t.Errorf("warnings: %v", told)
 			}
 		})
 	}
