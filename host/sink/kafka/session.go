@@ -187,8 +187,8 @@ func (s *session) end(ctx context.Context, commit bool) error {
 			s.who.id, s.who.epoch = resp.ProducerID, resp.ProducerEpoch
 		}
 		clear(s.sequences)
-		s.watch()
 	}
+	s.watch()
 	return nil
 }
 
@@ -210,10 +210,10 @@ func (s *session) giveUp(ctx context.Context) error {
 	return kerr.ErrorForCode(resp.ErrorCode)
 }
 
-// The brokers finish a transaction after the answer to its end. Where a record adds its partition, one for the next
-// transaction that comes before is turned away and tried again only after add.partitions.to.txn.retry.backoff.ms, 20 by
-// default. So we ask whether they are done, for about that long, beside whatever else there is to do: seldom, and often as
-// soon as somebody waits for it.
+// The brokers finish a transaction after the answer to its end, which we must know of (ending). Where a record adds its
+// partition, one for the next transaction that comes before is turned away and tried again only after
+// add.partitions.to.txn.retry.backoff.ms, 20 by default. So we ask whether they are done, for about that long, beside
+// whatever else there is to do: seldom, and often as soon as somebody waits for it.
 const (
 	settleTime  = 25 * time.Millisecond
 	settleFirst = 500 * time.Microsecond
