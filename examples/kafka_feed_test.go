@@ -27,9 +27,9 @@ type feeder struct {
 	committed map[string]int // values of orders that are said to be committed, with how often
 	unknown   map[string]bool
 	sent      map[string]*kgo.Record // where the broker put the records of the last try, by their values
-	aborted   int      // transactions
-	done      int      // transactions that were committed
-	unclear   []string // transactions of which the outcome is not known, in words
+	aborted   int                    // transactions
+	done      int                    // transactions that were committed
+	unclear   []string               // transactions of which the outcome is not known, in words
 }
 
 func newFeeder(b *broker, orders, prices string, seed uint64) *feeder {
@@ -74,39 +74,46 @@ func (f *feeder) transaction() []*kgo.Record {
 // feed writes transactions until the context ends or n of them are committed; n 0 is without end. pace is the time between
 // them. Errors of the broker are lived through.
 func (f *feeder) feed(ctx context.Context, t *testing.T, n int, pace time.Duration) {
+	var last ending
 	for done := 0; ctx.Err() == nil && (n == 0 || done < n); done++ {
-		records := f.transaction()
+		this := ending{records: f.transaction(), shaken: f.b.shaken.Load()}
 		for f.rng.IntN(4) == 0 && ctx.Err() == nil {
-			if f.write(ctx, t, records, kgo.TryAbort) == nil {
+			if f.write(ctx, t, this.records, kgo.TryAbort) == nil {
 				f.mu.Lock()
 				f.aborted++
 				f.mu.Unlock()
 			}
 		}
-		shaken := f.b.shaken.Load()
-		err := f.write(ctx, t, records, kgo.TryCommit)
-		for errors.Is(err, errNotSent) && ctx.Err() == nil {
-			err = f.write(ctx, t, records, kgo.TryCommit)
+		this.err = f.write(ctx, t, this.records, kgo.TryCommit)
+		for errors.Is(this.err, errNotSent) && ctx.Err() == nil {
+			this.err = f.write(ctx, t, this.records, kgo.TryCommit)
 		}
-		if err == nil && f.b.shaken.Load() != shaken {
-			err = errShaken
-		}
-		f.note(records, err)
+		f.note(last)
+		last = this
 		if pace > 0 {
 			pause(ctx, pace)
 		}
 	}
+	f.note(last)
 	if f.cl != nil {
 		f.cl.Close()
 		f.cl = nil
 	}
 }
 
+// ending is what the client was told of a transaction.
+type ending struct {
+	records []*kgo.Record
+	shaken  int64 // the broker's, before the first of these records was sent
+	err     error
+}
+
 // errNotSent says that the broker was away before there was a transaction.
 var errNotSent = errors.New("not sent")
 
-// errShaken says that the broker was killed meanwhile: a client that gets its producer id anew in the middle of a transaction
-// may be told of the commit of nothing.
+// errShaken says that the broker was killed meanwhile, or before the end of the next transaction: a client that gets its producer id
+// anew in the middle of a transaction may be told of the commit of nothing, and the markers of one are written after the client is
+// told of it, for certain only when the next one ends.
 var errShaken = errors.New("the broker was killed meanwhile")
 
 // write takes records through one transaction. After an error the client is given up, so that its records come no more.
@@ -148,18 +155,25 @@ func (f *feeder) write(ctx context.Context, t *testing.T, records []*kgo.Record,
 	return f.cl.EndTransaction(bounded, how)
 }
 
-func (f *feeder) note(records []*kgo.Record, err error) {
+// note remembers what became of a transaction, once the next one or the feed has ended.
+func (f *feeder) note(e ending) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil {
-		f.unclear = append(f.unclear, fmt.Sprintf("%s: %d records from %s: %v", time.Now().Format(time.RFC3339Nano), len(records), records[0].Value, err))
-	} else {
+	if e.err == nil && f.b.shaken.Load() != e.shaken {
+		e.err = errShaken
+	}
+	switch {
+	case len(e.records) == 0:
+		return // there is none before the first
+	case e.err != nil:
+		f.unclear = append(f.unclear, fmt.Sprintf("%s: %d records from %s: %v", time.Now().Format(time.RFC3339Nano), len(e.records), e.records[0].Value, e.err))
+	default:
 		f.done++
 	}
-	for _, r := range records {
+	for _, r := range e.records {
 		switch {
 		case r.Topic != f.orders:
-		case err != nil:
+		case e.err != nil:
 			f.unknown[string(r.Value)] = true
 		default:
 			f.committed[string(r.Value)]++

@@ -83,8 +83,8 @@ func (s *secured) properties(home string) string {
 	s.ca = ca.pem
 	lines := []string{
 		"",
-		fmt.Sprintf("listeners=SECURE://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d,INSIDE://127.0.0.1:%d,EXPIRED://127.0.0.1:%d", s.port, s.port+1, s.port+2, s.port+3),
-		fmt.Sprintf("advertised.listeners=SECURE://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d,INSIDE://127.0.0.1:%d,EXPIRED://127.0.0.1:%d", s.port, s.port+1, s.port+2, s.port+3),
+		fmt.Sprintf("listeners=SECURE://127.0.0.1:%d,INSIDE://127.0.0.1:%d,EXPIRED://127.0.0.1:%d", s.port, s.port+2, s.port+3),
+		fmt.Sprintf("advertised.listeners=SECURE://127.0.0.1:%d,INSIDE://127.0.0.1:%d,EXPIRED://127.0.0.1:%d", s.port, s.port+2, s.port+3),
 		"listener.security.protocol.map=SECURE:SASL_SSL,CONTROLLER:PLAINTEXT,INSIDE:PLAINTEXT,EXPIRED:SASL_SSL",
 		"inter.broker.listener.name=INSIDE",
 		"authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
