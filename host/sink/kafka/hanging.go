@@ -124,8 +124,9 @@ func (t *Target) lastFate(ctx context.Context) (fate, error) {
 	}
 }
 
-// hanging lists the partitions in which this producer, that has just been made, has a transaction open. Where we may not
-// ask for that (it takes the right to read), it lists those that hold anything open, and is not sure.
+// hanging lists the partitions in which a transaction is open that this producer, which has just been made, cannot have
+// begun, nor a later owner of its id. Where we may not ask for that (it takes the right to read), it lists those that hold
+// anything open, and is not sure.
 func (t *Target) hanging(ctx context.Context, s *session) (hangs []place, sure bool, err error) {
 	set := kadm.TopicsSet{}
 	for topic, l := range t.at.topics {
@@ -142,7 +143,7 @@ func (t *Target) hanging(ctx context.Context, s *session) (hangs []place, sure b
 		if !isUnknownTopic(p.Err) {
 			err = cmp.Or(err, p.Err)
 		}
-		if d, ok := p.ActiveProducers[s.who.id]; ok && d.CurrentTxnStartOffset >= 0 {
+		if d, ok := p.ActiveProducers[s.who.id]; ok && d.CurrentTxnStartOffset >= 0 && d.ProducerEpoch < s.who.epoch {
 			hangs = append(hangs, place{p.Topic, p.Partition})
 		}
 	})
