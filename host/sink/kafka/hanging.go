@@ -54,6 +54,19 @@ func (s *session) doubtful() bool {
 	return s.txn != "" && !s.last.whole.Load() && s.breaks.Load() != s.last.breaks
 }
 
+// inDoubt asks once more where that is not known yet: that the coordinator is another one shows in nothing else.
+func (s *session) inDoubt(ctx context.Context) bool {
+	if s.txn == "" || s.last.whole.Load() || s.doubtful() {
+		return s.doubtful()
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestRetry)
+	defer cancel()
+	s.look(ctx, s.last)
+	return s.doubtful()
+}
+
+var errDoubt = fmt.Errorf("a connection broke before the last transaction was known to be written everywhere: %w", kerr.CoordinatorNotAvailable)
+
 // How the last transaction of an id ended, as far as its coordinator tells.
 type fate int
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -304,36 +305,48 @@ func TestDoubtBefore(t *testing.T) {
 	}
 }
 
-// TestDoubtWhileProducing: the same where the connection breaks under the first records of the next transaction: they are
-// not sent again.
+// TestDoubtWhileProducing: the same where the connection breaks under the first records of the next transaction, or while
+// they wait for the end of the one before: they are not sent again.
 func TestDoubtWhileProducing(t *testing.T) {
+	for name, breaks := range map[string]func(f *forgetful) (key int16){
+		"the leader's": func(*forgetful) int16 { return keyProduce },
+		"the coordinator's": func(f *forgetful) int16 {
+			f.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.ConcurrentTransactions, Count: 1})
+			return int16(kmsg.DescribeTransactions)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { doubtWhileProducing(t, breaks) })
+	}
+}
+
+func doubtWhileProducing(t *testing.T, breaks func(f *forgetful) (key int16)) {
 	f, w := newForgetful(t), &wire{}
 	target := f.opened(t, w)
 	f.says("PrepareCommit")
 	mustPublish(t, target, 0, record("a", "0.a"))
 	target.Settled()
-	w.set(func(key int16) verdict {
+	before, broken := len(w.requests()), breaks(f)
+	produced := 0
+	w.set(func(key int16) verdict { // one at a time
 		if key == keyProduce {
+			produced++
+		}
+		if key == broken && produced > 0 {
 			return cut
 		}
 		return pass
 	})
-	before := len(w.requests())
 	_, err := stage(t, target, 1, "a", record("a", "1.a"))
 	if !fault.IsPassing(err) {
 		t.Errorf("stage: %v", err)
 	}
-	produced := 0
 	for _, key := range w.requests()[before:] {
-		switch key {
-		case keyProduce:
-			produced++
-		case keyAbort, keyInit:
+		if key == keyAbort || key == keyInit {
 			t.Errorf("it goes on with request %d", key)
 		}
 	}
-	if produced < 1 || produced > 2 { // the client repeats a request once, at once, where its connection turns out to be dead
-		t.Errorf("%d requests to produce", produced)
+	if most := map[bool]int{true: 2, false: 1}[broken == keyProduce]; produced < 1 || produced > most {
+		t.Errorf("%d requests to produce", produced) // the client repeats one, at once, where its connection turns out to be dead
 	}
 	w.set(nil)
 	f.says("")

@@ -73,6 +73,9 @@ func (e *again) Unwrap() error { return e.err }
 // send sends a cargo and returns when every record is acknowledged by all replicas in sync, or one cannot be. After an
 // error the session is of no use: what the brokers have of the cargo is not known.
 func (s *session) send(ctx context.Context, g *cargo, at *layout) error {
+	if s.inDoubt(ctx) {
+		return errDoubt
+	}
 	for _, q := range g.order {
 		q.sequence = s.sequences[q.place]
 	}
@@ -96,8 +99,11 @@ func (s *session) send(ctx context.Context, g *cargo, at *layout) error {
 			}
 			continue
 		}
-		if retry := (*again)(nil); !errors.As(err, &retry) || s.doubtful() || pause(ctx, wait) != nil {
+		if retry := (*again)(nil); !errors.As(err, &retry) || pause(ctx, wait) != nil {
 			return late(ctx, err)
+		}
+		if s.inDoubt(ctx) {
+			return fmt.Errorf("%w; %v", errDoubt, err) //nolint:errorlint // what is wrong with the records does not count
 		}
 		if !errors.Is(err, kerr.ConcurrentTransactions) {
 			if err := at.refresh(ctx, s.cl); err != nil {

@@ -254,9 +254,6 @@ func (s *session) settled(ctx context.Context) {
 	case <-s.isSettled:
 	case <-ctx.Done():
 	}
-	if !s.last.whole.Load() {
-		s.look(ctx, s.last)
-	}
 }
 
 // look asks whether a transaction is written everywhere; it says no more than that where there is no answer.
