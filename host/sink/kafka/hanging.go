@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -92,7 +93,7 @@ const mendings = 3
 // beginWhole makes a new producer, with nothing of earlier ones left hanging. A process that ends while it mends leaves the
 // rest to the next one, which may abort it: that window is a few milliseconds of a case that is rare already.
 func (t *Target) beginWhole(ctx context.Context) (*session, error) {
-	last, err := t.lastFate(ctx)
+	last, epoch, err := t.lastFate(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,10 @@ func (t *Target) beginWhole(ctx context.Context) (*session, error) {
 		if err != nil {
 			return nil, err
 		}
-		hangs, sure, err := t.hanging(ctx, s)
+		hangs, oldest, sure, err := t.hanging(ctx, s)
+		if sure && oldest < epoch-1 { // of an earlier transaction: each has an epoch of its own, and its end may bring the next
+			last = notKnown
+		}
 		if err == nil && (len(hangs) == 0 || !sure && (try > 0 || last == notKnown)) {
 			return s, nil
 		}
@@ -121,26 +125,27 @@ func (t *Target) beginWhole(ctx context.Context) (*session, error) {
 	}
 }
 
-// lastFate asks how the last transaction ended. Brokers that do not know the question (before Kafka 3.0) are not known
+// lastFate asks how the last transaction ended, and for the producer's epoch. Brokers that do not know the question (before Kafka 3.0) are not known
 // to leave markers out.
-func (t *Target) lastFate(ctx context.Context) (fate, error) {
+func (t *Target) lastFate(ctx context.Context) (last fate, epoch int16, err error) {
 	for {
-		state, err := stateOf(ctx, t.base, t.txnID())
+		d, err := transactionOf(ctx, t.base, t.txnID())
 		switch {
 		case err == nil:
-			return fateOf(state), nil
+			return fateOf(d.State), d.ProducerEpoch, nil
 		case errors.Is(err, kerr.TransactionalIDNotFound), errors.Is(err, kerr.UnsupportedVersion):
-			return notKnown, nil
+			return notKnown, 0, nil
 		case !kerr.IsRetriable(err) || pause(ctx, retryPause) != nil:
-			return notKnown, t.brokerFault(t.txnID(), fmt.Errorf("ask how the last transaction ended: %w", err))
+			return notKnown, 0, t.brokerFault(t.txnID(), fmt.Errorf("ask how the last transaction ended: %w", err))
 		}
 	}
 }
 
 // hanging lists the partitions in which a transaction is open that this producer, which has just been made, cannot have
-// begun, nor a later owner of its id. Where we may not ask for that (it takes the right to read), it lists those that hold
+// begun, nor a later owner of its id, and the lowest epoch of those. Where we may not ask for that (it takes the right to read), it lists those that hold
 // anything open, and is not sure.
-func (t *Target) hanging(ctx context.Context, s *session) (hangs []place, sure bool, err error) {
+func (t *Target) hanging(ctx context.Context, s *session) (hangs []place, oldest int16, sure bool, err error) {
+	oldest = math.MaxInt16
 	set := kadm.TopicsSet{}
 	for topic, l := range t.at.topics {
 		for p := range l.leaders {
@@ -150,18 +155,18 @@ func (t *Target) hanging(ctx context.Context, s *session) (hangs []place, sure b
 	all, err := kadm.NewClient(s.cl).DescribeProducers(ctx, set)
 	if err != nil {
 		hangs, err = t.undecided(ctx)
-		return hangs, false, err
+		return hangs, oldest, false, err
 	}
 	all.EachPartition(func(p kadm.DescribedProducersPartition) {
 		if !isUnknownTopic(p.Err) {
 			err = cmp.Or(err, p.Err)
 		}
 		if d, ok := p.ActiveProducers[s.who.id]; ok && d.CurrentTxnStartOffset >= 0 && d.ProducerEpoch < s.who.epoch {
-			hangs = append(hangs, place{p.Topic, p.Partition})
+			hangs, oldest = append(hangs, place{p.Topic, p.Partition}), min(oldest, d.ProducerEpoch)
 		}
 	})
 	sortPlaces(hangs)
-	return hangs, true, err
+	return hangs, oldest, true, err
 }
 
 // undecided lists the partitions that hold records of open transactions, of whatever producer.

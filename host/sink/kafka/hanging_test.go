@@ -126,6 +126,7 @@ type forgetful struct {
 	*cluster
 	mu    sync.Mutex
 	state string   // of the transaction
+	bumps int16    // how far its epoch is beyond that of what hangs
 	pid   int64    // of the producer
 	epoch int16    // of what hangs
 	hangs []string // where it has a transaction open
@@ -151,7 +152,7 @@ func newForgetful(t *testing.T) *forgetful {
 		}
 		resp := req.ResponseKind().(*kmsg.DescribeTransactionsResponse)
 		st := kmsg.NewDescribeTransactionsResponseTransactionState()
-		st.TransactionalID, st.State = f.txn(), f.state
+		st.TransactionalID, st.State, st.ProducerEpoch = f.txn(), f.state, f.epoch+f.bumps
 		resp.TransactionStates = append(resp.TransactionStates, st)
 		return resp
 	})
@@ -208,6 +209,7 @@ func TestMissingMarkers(t *testing.T) {
 	for name, test := range map[string]struct {
 		state string
 		hangs []string
+		bumps int16
 		later bool // than the target's: another process has taken over since
 		deny  bool
 		open  bool // another producer's transaction, in out-2
@@ -221,6 +223,8 @@ func TestMissingMarkers(t *testing.T) {
 		"aborted":               {state: "CompleteAbort", hangs: []string{"out-1"}, added: []string{"out-1"}, ends: []bool{false}},
 		"open":                  {state: "Ongoing", hangs: []string{"out-1"}, added: []string{"out-1"}, ends: []bool{false}},
 		"forgotten":             {state: "Empty", hangs: []string{"out-1"}, code: kafka.CodeHanging},
+		"the one before":        {state: "CompleteCommit", bumps: 1, hangs: []string{"out-1"}, added: []string{"out-1"}, ends: []bool{true}},
+		"an earlier one":        {state: "CompleteAbort", bumps: 2, hangs: []string{"out-1"}, code: kafka.CodeHanging},
 		"a later owner's":       {state: "Empty", hangs: []string{"out-1"}, later: true},
 		"others do not count":   {state: "CompleteCommit", open: true},
 		"not told, all decided": {state: "CompleteCommit", deny: true},
@@ -239,7 +243,7 @@ func TestMissingMarkers(t *testing.T) {
 			pid := f.transaction(t).ProducerID
 			f.mu.Lock()
 			f.pid, f.state, f.hangs, f.deny, f.added, f.ends = pid, test.state, test.hangs, test.deny, nil, nil
-			if test.later {
+			if f.bumps = test.bumps; test.later {
 				f.epoch = math.MaxInt16
 			}
 			f.mu.Unlock()

@@ -42,14 +42,14 @@ func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, err
 		return nothing, err
 	}
 	for {
-		state, err := stateOf(ctx, look.base, look.txnID())
+		d, err := transactionOf(ctx, look.base, look.txnID())
 		switch {
-		case err == nil && unfinished(state):
+		case err == nil && unfinished(d.State):
 			if err := pause(ctx, retryPause); err != nil {
 				return nothing, look.brokerFault(look.txnID(), fmt.Errorf("wait for the end of a transaction: %w", err))
 			}
 			continue
-		case err == nil && fateOf(state) == hasCommitted: // its marker counts also where it hangs
+		case err == nil && fateOf(d.State) == hasCommitted: // its marker counts also where it hangs
 			return look.inspect(ctx, look.admin().ListEndOffsets, owned)
 		}
 		return look.inspect(ctx, look.admin().ListCommittedOffsets, seen)

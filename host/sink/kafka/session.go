@@ -258,20 +258,20 @@ func (s *session) settled(ctx context.Context) {
 
 // look asks whether a transaction is written everywhere; it says no more than that where there is no answer.
 func (s *session) look(ctx context.Context, e *ending) (over bool) {
-	state, err := stateOf(ctx, s.cl, s.txn)
-	if err == nil && !unfinished(state) {
+	d, err := transactionOf(ctx, s.cl, s.txn)
+	if err == nil && !unfinished(d.State) {
 		s.confirm(e)
 	}
-	return err != nil || !unfinished(state)
+	return err != nil || !unfinished(d.State)
 }
 
-// stateOf asks the coordinator for the state of the last transaction of an id.
-func stateOf(ctx context.Context, cl *kgo.Client, txn string) (string, error) {
+// transactionOf asks the coordinator for the last transaction of an id.
+func transactionOf(ctx context.Context, cl *kgo.Client, txn string) (kadm.DescribedTransaction, error) {
 	all, err := kadm.NewClient(cl).DescribeTransactions(ctx, txn)
 	if err == nil {
 		err = all[txn].Err
 	}
-	return all[txn].State, err
+	return all[txn], err
 }
 
 // unfinished tells that a transaction's outcome is decided but not yet written everywhere.
