@@ -49,7 +49,7 @@ type Config struct {
 	// Dial opens a TCP connection; nil means the net package's. TLS is laid over what it returns.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 
-	reach *reach // made by Options; copies made later share it
+	reach *reach // made by Parse, or else by Options; copies made later share it
 }
 
 // Use is what is done with the topics of a cluster.
@@ -103,7 +103,7 @@ func Parse(name string, settings []byte) (Config, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return Config{}, configFault(name, "more than one JSON text")
 	}
-	c.Name = name
+	c.Name, c.reach = name, &reach{}
 	return c, c.Check()
 }
 

@@ -76,6 +76,7 @@ type Program struct {
 	verifying map[string]*loaded // on the other engine, by transform
 	stock     stockModules
 	tables    tables
+	clusters  *clusters
 }
 
 // host is who runs batches.
@@ -85,7 +86,7 @@ func (e *Env) host() checkpoint.Host {
 
 // Load compiles and starts the job's modules.
 func Load(ctx context.Context, j *job.Job, env Env) (*Program, error) {
-	p := &Program{Job: j, env: env, loaded: map[string]*loaded{}}
+	p := &Program{Job: j, env: env, loaded: map[string]*loaded{}, clusters: &clusters{}}
 	if err := p.readLocked(ctx); err != nil {
 		return nil, err
 	}

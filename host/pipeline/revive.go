@@ -65,7 +65,7 @@ func (p *Program) asOf(ctx context.Context, from past, targets map[string]sink.T
 		return fail(fault.New(CodeJobChanged, "revision "+from.revision, err,
 			"give the job file as it was for as long as batches of that revision are needed"))
 	}
-	old := &Program{Job: j, env: p.env, loaded: map[string]*loaded{}}
+	old := &Program{Job: j, env: p.env, loaded: map[string]*loaded{}, clusters: p.clusters}
 	for i := range j.Transforms {
 		if err := p.reviveTransform(ctx, old, &j.Transforms[i], from); err != nil {
 			return fail(err)

@@ -158,8 +158,12 @@ func (g *cargo) places() []place {
 	for _, q := range g.order {
 		out = append(out, q.place)
 	}
-	slices.SortFunc(out, func(a, b place) int {
+	sortPlaces(out)
+	return out
+}
+
+func sortPlaces(list []place) {
+	slices.SortFunc(list, func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition))
 	})
-	return out
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -125,8 +124,8 @@ func (t *Target) beginWhole(ctx context.Context) (*session, error) {
 	}
 }
 
-// lastFate asks how the last transaction ended, and for the producer's epoch. Brokers that do not know the question (before Kafka 3.0) are not known
-// to leave markers out.
+// lastFate asks how the last transaction ended, and for the producer's epoch. Brokers that do not know the question (before
+// Kafka 3.0) are not known to leave markers out.
 func (t *Target) lastFate(ctx context.Context) (last fate, epoch int16, err error) {
 	for {
 		d, err := transactionOf(ctx, t.base, t.txnID())
@@ -142,8 +141,8 @@ func (t *Target) lastFate(ctx context.Context) (last fate, epoch int16, err erro
 }
 
 // hanging lists the partitions in which a transaction is open that this producer, which has just been made, cannot have
-// begun, nor a later owner of its id, and the lowest epoch of those. Where we may not ask for that (it takes the right to read), it lists those that hold
-// anything open, and is not sure.
+// begun, nor a later owner of its id, and the lowest epoch of those. Where we may not ask for that (it takes the right to
+// read), it lists those that hold anything open, and is not sure.
 func (t *Target) hanging(ctx context.Context, s *session) (hangs []place, oldest int16, sure bool, err error) {
 	oldest = math.MaxInt16
 	set := kadm.TopicsSet{}
@@ -191,12 +190,6 @@ func (t *Target) undecided(ctx context.Context) (open []place, err error) {
 	})
 	sortPlaces(open)
 	return open, err
-}
-
-func sortPlaces(list []place) {
-	slices.SortFunc(list, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition))
-	})
 }
 
 // mend writes markers into partitions by a transaction that has them and no records: the older form of the protocol, in
