@@ -33,6 +33,9 @@ type clusters struct {
 
 // cluster returns the settings of a connection to Kafka, which says so when a broker cannot be reached.
 func (p *Program) cluster(j *job.Job, name string) (kafkaconn.Config, error) {
+	if p.clusters == nil {
+		p.clusters = &clusters{}
+	}
 	p.clusters.mu.Lock()
 	defer p.clusters.mu.Unlock()
 	for i := range j.Connections {

@@ -27,7 +27,7 @@ func TestClusterIsRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := &job.Job{Connections: []job.Connection{{Name: "main", Kind: "kafka", Settings: settings}}}
-	p := &Program{Job: j, clusters: &clusters{}, env: Env{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}}
+	p := &Program{Job: j, env: Env{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}}
 	hangsUp := func() bool {
 		t.Helper()
 		c, err := p.cluster(j, "main")

@@ -86,7 +86,7 @@ func (e *Env) host() checkpoint.Host {
 
 // Load compiles and starts the job's modules.
 func Load(ctx context.Context, j *job.Job, env Env) (*Program, error) {
-	p := &Program{Job: j, env: env, loaded: map[string]*loaded{}, clusters: &clusters{}}
+	p := &Program{Job: j, env: env, loaded: map[string]*loaded{}}
 	if err := p.readLocked(ctx); err != nil {
 		return nil, err
 	}

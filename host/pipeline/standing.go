@@ -16,7 +16,7 @@ import (
 // it stands. One that is away is a note: what it would say is not known, and a start waits for it. It needs Files, Clock and
 // Stdout of env alone, takes nothing over and writes nothing.
 func CheckTargets(ctx context.Context, j *job.Job, env Env) ([]checkpoint.Finding, error) {
-	p := &Program{Job: j, env: env, clusters: &clusters{}}
+	p := &Program{Job: j, env: env}
 	_, found, err := p.standing(ctx)
 	return found, err
 }
