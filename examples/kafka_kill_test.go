@@ -31,7 +31,8 @@ type blow struct {
 // requestNames are the requests that mean something to exactly once.
 var requestNames = map[int16]string{
 	0: "Produce", 1: "Fetch", 2: "ListOffsets", 3: "Metadata", 8: "OffsetCommit", 10: "FindCoordinator", 18: "ApiVersions",
-	22: "InitProducerId", 23: "OffsetForLeaderEpoch", 24: "AddPartitionsToTxn", endTxn: "EndTxn (abort)", commitTxn: "EndTxn (commit)", 32: "DescribeConfigs", 65: "DescribeTransactions",
+	22: "InitProducerId", 23: "OffsetForLeaderEpoch", 24: "AddPartitionsToTxn", endTxn: "EndTxn (abort)", commitTxn: "EndTxn (commit)", 32: "DescribeConfigs", 61: "DescribeProducers",
+	65: "DescribeTransactions",
 }
 
 const createTopics = 19 // only in the beginning of a job
