@@ -309,33 +309,41 @@ func TestDoubtBefore(t *testing.T) {
 	}
 }
 
-// TestDoubtWhileProducing: the same where the connection breaks under the first records of the next transaction, or while
-// they wait for the end of the one before: they are not sent again.
+// TestDoubtWhileProducing: the same where a connection breaks under the first records of the next transaction, before them,
+// or while they wait for the end of the one before: they are not sent again.
 func TestDoubtWhileProducing(t *testing.T) {
-	for name, breaks := range map[string]func(f *forgetful) (key int16){
-		"the leader's": func(*forgetful) int16 { return keyProduce },
-		"the coordinator's": func(f *forgetful) int16 {
-			f.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.ConcurrentTransactions, Count: 1})
-			return int16(kmsg.DescribeTransactions)
-		},
+	for name, test := range map[string]breaking{
+		"the leader's":                   {key: keyProduce, after: 1, most: 2}, // the client repeats it, at once, where its connection is dead
+		"the coordinator's, before":      {key: int16(kmsg.DescribeTransactions)},
+		"the coordinator's, in the wait": {key: int16(kmsg.DescribeTransactions), after: 1, most: 1, wait: true},
 	} {
-		t.Run(name, func(t *testing.T) { doubtWhileProducing(t, breaks) })
+		t.Run(name, func(t *testing.T) { doubtWhileProducing(t, test) })
 	}
 }
 
-func doubtWhileProducing(t *testing.T, breaks func(f *forgetful) (key int16)) {
+// breaking says which requests have their connections cut.
+type breaking struct {
+	key   int16
+	after int  // so many requests to produce, the present one included
+	most  int  // requests to produce that there may be
+	wait  bool // the first is told to wait
+}
+
+func doubtWhileProducing(t *testing.T, test breaking) {
 	f, w := newForgetful(t), &wire{}
 	target := f.opened(t, w)
 	f.says("PrepareCommit")
 	mustPublish(t, target, 0, record("a", "0.a"))
 	target.Settled()
-	before, broken := len(w.requests()), breaks(f)
-	produced := 0
+	if test.wait {
+		f.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.ConcurrentTransactions, Count: 1})
+	}
+	before, produced := len(w.requests()), 0
 	w.set(func(key int16) verdict { // one at a time
 		if key == keyProduce {
 			produced++
 		}
-		if key == broken && produced > 0 {
+		if key == test.key && produced >= test.after {
 			return cut
 		}
 		return pass
@@ -349,8 +357,8 @@ func doubtWhileProducing(t *testing.T, breaks func(f *forgetful) (key int16)) {
 			t.Errorf("it goes on with request %d", key)
 		}
 	}
-	if most := map[bool]int{true: 2, false: 1}[broken == keyProduce]; produced < 1 || produced > most {
-		t.Errorf("%d requests to produce", produced) // the client repeats one, at once, where its connection turns out to be dead
+	if produced < test.after || produced > test.most {
+		t.Errorf("%d requests to produce, want %d to %d", produced, test.after, test.most)
 	}
 	w.set(nil)
 	f.says("")
