@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/wasmill/wasmill/host/job"
 	"github.com/wasmill/wasmill/host/kafkaconn"
@@ -23,28 +22,17 @@ func CheckConnection(name, kind string, settings []byte) error {
 	return err
 }
 
-// clusters are the connections to Kafka that a program has had, by name and settings. A pipeline that is opened anew goes on
-// with them: they remember that the cluster has answered, so that one that hangs up at once is taken for one that is down,
-// as behind a proxy, and not for one that wants TLS.
-type clusters struct {
-	mu sync.Mutex
-	of map[string]kafkaconn.Config
-}
-
-// cluster returns the settings of a connection to Kafka, which says so when a broker cannot be reached.
+// cluster returns the settings of a connection to Kafka, which says so when a broker cannot be reached. A pipeline that is
+// opened anew gets the same ones: they remember that the cluster has answered, so that one that hangs up at once is taken for
+// one that is down, as behind a proxy, and not for one that wants TLS.
 func (p *Program) cluster(j *job.Job, name string) (kafkaconn.Config, error) {
-	if p.clusters == nil {
-		p.clusters = &clusters{}
-	}
-	p.clusters.mu.Lock()
-	defer p.clusters.mu.Unlock()
 	for i := range j.Connections {
 		c := &j.Connections[i]
 		if c.Kind != "kafka" || c.Name != name {
 			continue
 		}
 		key := name + "\n" + string(c.Settings)
-		if conf, ok := p.clusters.of[key]; ok {
+		if conf, ok := p.clusters[key]; ok {
 			return conf, nil
 		}
 		conf, err := kafkaconn.Parse(name, c.Settings)
@@ -52,10 +40,10 @@ func (p *Program) cluster(j *job.Job, name string) (kafkaconn.Config, error) {
 			return conf, err
 		}
 		conf.Warn = p.warn("waiting for a broker")
-		if p.clusters.of == nil {
-			p.clusters.of = map[string]kafkaconn.Config{}
+		if p.clusters == nil {
+			p.clusters = map[string]kafkaconn.Config{}
 		}
-		p.clusters.of[key] = conf
+		p.clusters[key] = conf
 		return conf, nil
 	}
 	return kafkaconn.Config{}, fmt.Errorf("no kafka connection %q", name)

@@ -17,6 +17,7 @@ import (
 	"github.com/wasmill/wasmill/host/engine"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/job"
+	"github.com/wasmill/wasmill/host/kafkaconn"
 	"github.com/wasmill/wasmill/host/sandbox"
 	"github.com/wasmill/wasmill/host/sink"
 	kafkasink "github.com/wasmill/wasmill/host/sink/kafka"
@@ -76,7 +77,7 @@ type Program struct {
 	verifying map[string]*loaded // on the other engine, by transform
 	stock     stockModules
 	tables    tables
-	clusters  *clusters
+	clusters  map[string]kafkaconn.Config // by name and settings
 }
 
 // host is who runs batches.
