@@ -35,7 +35,7 @@ func TestDatabaseGuarantee(t *testing.T) {
 			point = strings.ReplaceAll(point, "KIND", kind)
 			before := []string{"decide:after@8", committed + "@8", "plan:after@8"}[i%3]
 			table := fmt.Sprintf("flights_to_%d_%d", os.Getpid(), i)
-			dir, file := databaseJob(t, "plain", url, table)
+			dir, file := databaseJob(t, "plain", "flights/data", url, table)
 			if r := run(t, []string{"WASMILL_FAILPOINT=" + before}, "run", file); !r.killed {
 				t.Fatalf("not killed at %s: %d\n%s", before, r.code, r.stderr)
 			}

@@ -5,13 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 const hourlyColumns = "carrier airline origin hour flights delay worst temp wind_speed precip visib"
@@ -29,12 +27,7 @@ func TestHourly(t *testing.T) {
 	for _, way := range []struct{ lanes, flights, weather, kills int }{{4, 5000, 500, 0}, {1, 1900, 130, 0}, {4, 700, 300, 4}} {
 		t.Run(fmt.Sprintf("%d lanes, batches of %d flights, %d kills", way.lanes, way.flights, way.kills), func(t *testing.T) {
 			dir, file := hourlyJob(t, way.lanes, way.flights, way.weather)
-			for range way.kills {
-				r := runFor(t, time.Duration(200+rand.IntN(600))*time.Millisecond, nil, "run", file)
-				if !r.killed && r.code != 0 {
-					t.Fatalf("neither killed nor well:\n%s", r.stderr)
-				}
-			}
+			killOnTheWay(t, file, way.kills)
 			mustRun(t, "run", file)
 			checkHourly(t, filepath.Join(dir, "out/hourly"))
 		})

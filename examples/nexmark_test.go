@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // nexmarkQuery says how a query's output is made comparable with the rows of its SQL in nexmark/oracle/queries.sql.
@@ -99,15 +97,7 @@ func nexmark(t *testing.T, q nexmarkQuery, way nexmarkRun) {
 	t.Helper()
 	want := goldenNexmark(t, strconv.Itoa(way.events), q.name)
 	dir, file := nexmarkJob(t, q.name, way)
-	killed := 0
-	for range way.kills {
-		r := runFor(t, time.Duration(200+rand.IntN(way.events/100+1))*time.Millisecond, nil, "run", file)
-		if r.killed {
-			killed++
-		} else if r.code != 0 {
-			t.Fatalf("%v: neither killed nor well:\n%s", way, r.stderr)
-		}
-	}
+	killOnTheWay(t, file, way.kills)
 	mustRun(t, "run", file)
 	rows := q.rows(t, changes(t, filepath.Join(dir, "out", q.name)))
 	sha := sha256.New()
@@ -115,7 +105,7 @@ func nexmark(t *testing.T, q nexmarkQuery, way nexmarkRun) {
 		fmt.Fprintln(sha, row)
 	}
 	if got := hex.EncodeToString(sha.Sum(nil)); len(rows) != want.Rows || got != want.SHA256 {
-		t.Errorf("%v (%d killed): %d rows with digest %s, SQL gives %d with %s", way, killed, len(rows), got, want.Rows, want.SHA256)
+		t.Errorf("%v: %d rows with digest %s, SQL gives %d with %s", way, len(rows), got, want.Rows, want.SHA256)
 		if want.Lines != nil {
 			sameRows(t, q.name, rows, want.Lines)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,6 +70,20 @@ func runFor(t *testing.T, after time.Duration, env []string, args ...string) res
 func run(t *testing.T, env []string, args ...string) result {
 	t.Helper()
 	return runFor(t, 0, env, args...)
+}
+
+// killOnTheWay runs a job that has at least four batches for each of n kills, and kills it at points of the batches to come. A
+// named point is passed on any machine; an instant comes too late on a fast one.
+func killOnTheWay(t *testing.T, file string, n int) {
+	t.Helper()
+	points := []string{"plan:after", "run:after", "stage:after", "decide:after", "publish:before", "seal:before"}
+	for range n {
+		point := fmt.Sprintf("%s@%d", points[rand.IntN(len(points))], 1+rand.IntN(3))
+		if r := run(t, []string{"WASMILL_FAILPOINT=" + point}, "run", file); !r.killed {
+			t.Fatalf("not killed at %s: %d\n%s", point, r.code, r.stderr)
+		}
+		t.Logf("killed at %s", point)
+	}
 }
 
 // mustRun runs the program to a good end.
