@@ -103,6 +103,8 @@ type Table struct {
 	Columns []Column
 	// Unique are the sets of columns that the database keeps unique and that an upsert can go by.
 	Unique [][]string
+	// Unlogged: the database empties it when it has crashed.
+	Unlogged bool
 	// Private is the driver's own knowledge.
 	Private any
 }

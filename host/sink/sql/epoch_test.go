@@ -364,5 +364,9 @@ func TestAtLeastOnce(t *testing.T) {
 		if got := w.texts(t, query); got[0] != "0" {
 			t.Error("there is a table of epochs")
 		}
+		if w.kind == "postgres" {
+			w.run(t, "ALTER TABLE x SET UNLOGGED")
+			w.open(t, numbers(t), plain)
+		}
 	})
 }

@@ -16,6 +16,7 @@ const (
 	CodeDatabase    = "sql.database"    // there is no such database, or its file is none
 	CodeTable       = "sql.table"       // a table is missing, or cannot be made
 	CodeRecreated   = "sql.recreated"   // a table that the job has published in is gone
+	CodeUnlogged    = "sql.unlogged"    // the database empties a table after a crash
 	CodeMoved       = "sql.moved"       // the database's file is not where it was
 	CodeColumn      = "sql.column"      // a column is missing, or has no value
 	CodeType        = "sql.type"        // a column takes no such values

@@ -91,12 +91,17 @@ func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
 	return c, nil
 }
 
-// settings bounds what statements may take, makes texts of one form, and commits durable that are answered, whatever the role's
-// defaults are.
+// fixed are settings that change what a text or a time means, or how many digits a number has, whatever the role's defaults are.
+const fixed = `set_config('DateStyle', 'ISO', false), set_config('IntervalStyle', 'postgres', false), set_config('TimeZone', 'UTC', false),
+	set_config('extra_float_digits', '1', false), set_config('standard_conforming_strings', 'on', false)`
+
+// settings bounds what statements may take, keeps a session that waits for rows, makes values of one form, and commits durable
+// that are answered, whatever the role's defaults are.
 func (c *Conn) settings(ctx context.Context) error {
 	l := c.use.Limits
 	_, err := c.Query(ctx, `SELECT set_config('lock_timeout', $1, false), set_config('statement_timeout', $2, false),
-	set_config('idle_in_transaction_session_timeout', $3, false), set_config('DateStyle', 'ISO', false),
+	set_config('idle_in_transaction_session_timeout', $3, false), `+fixed+`,
+	(SELECT string_agg(set_config(name, '0', false), '') FROM unnest(ARRAY['idle_session_timeout', 'transaction_timeout']) AS s(name) WHERE current_setting(name, true) <> ''),
 	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`,
 		millis(l.Lock), millis(l.Statement), millis(l.Idle))
 	if err != nil {
