@@ -74,6 +74,9 @@ type Conn interface {
 	Write(ctx context.Context, b Binding, c *Changes) error
 	// Check has constraints checked now that the database would check at the commit.
 	Check(ctx context.Context) error
+	// Waits says whether an error of Write or Check is about a constraint that holds for whole statements or transactions, so that
+	// other rows may satisfy it.
+	Waits(ctx context.Context, err error) (bool, error)
 	// Commit commits. An error says nothing about whether it is committed.
 	Commit(ctx context.Context) error
 	// Rollback ends the transaction without effect, or finds that the database has ended it so.

@@ -48,10 +48,15 @@ type Problem struct {
 	// Column and Detail are what the database says of a row, where it does.
 	Column, Detail string
 	WayOut         string
+	// Together is the way out where rows are refused together and none of them alone.
+	Together string
 }
 
 // WayOutRow is the way out of rows that are refused.
 const WayOutRow = "mend the records, the constraint or the transform and start again, or set such records aside by `errors: {policy: dead-letter, deadLetters: <sink>}`"
+
+// wayOutTogether is the way out where no row can be set aside.
+const wayOutTogether = "no row is refused by itself: see which rows the table's constraints and triggers do not take in one transaction, and mend those, or the transform"
 
 // Mismatch says why a table and a sink do not go together.
 type Mismatch struct {

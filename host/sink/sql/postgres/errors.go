@@ -45,6 +45,9 @@ func (d *Database) Explain(err error) sql.Problem {
 	return away
 }
 
+// foreignKey is the SQLSTATE of a foreign key.
+const foreignKey = "23503"
+
 func class(e *pgconn.PgError) string {
 	if len(e.Code) < 2 {
 		return ""
@@ -65,6 +68,11 @@ var rowRoutines = map[string]sql.Problem{
 // states are single codes that say more than their class.
 var states = map[string]sql.Problem{
 	"08P01": {Code: sql.CodeUnreachable, Passing: true, WayOut: "see that the url names a PostgreSQL server; a pooler on the way, such as PgBouncer, must pool sessions"},
+	"21000": {
+		Code: sql.CodeValue, Data: true, WayOut: sql.WayOutRow,
+		Together: "two keys of the batch are one in the table: a trigger changes the key as it is written; let the transform write keys in the form that the table keeps, " +
+			"or write row by row with a `statement`: insert .. on conflict .. do update",
+	},
 	"3D000": {Code: sql.CodeDatabase, WayOut: "create the database, or correct its name in the url"},
 	"28000": {Code: sql.CodeAuth, WayOut: "see the role in the url and the server's pg_hba.conf"},
 	"28P01": {Code: sql.CodeAuth, WayOut: "see the role and the password in the url"},

@@ -164,6 +164,22 @@ func (c *Conn) Check(ctx context.Context) error {
 	return err
 }
 
+const deferrableQuery = `SELECT 1 FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE k.condeferrable AND k.conname = $1 AND c.relname = $2 AND n.nspname = $3`
+
+// Waits implements sql.Conn: foreign keys are checked at the end of a statement, and so is what is deferrable.
+func (c *Conn) Waits(ctx context.Context, err error) (bool, error) {
+	var pg *pgconn.PgError
+	switch {
+	case !errors.As(err, &pg) || class(pg) != "23":
+		return false, nil
+	case pg.Code == foreignKey:
+		return true, nil
+	}
+	got, err := c.Query(ctx, deferrableQuery, pg.ConstraintName, pg.TableName, pg.SchemaName)
+	return len(got) > 0, err
+}
+
 // errRolledBack is the answer of a server that ends a failed transaction when it is to commit.
 var errRolledBack = errors.New("the server rolled the transaction back")
 

@@ -214,6 +214,11 @@ func (c *Conn) Check(context.Context) error {
 	return err
 }
 
+// Waits implements sql.Conn: foreign keys are checked at the end of a statement, or of the transaction.
+func (c *Conn) Waits(_ context.Context, err error) (bool, error) {
+	return errors.Is(err, errForeignKey) || isForeignKey(err), nil
+}
+
 // Commit implements sql.Conn. Readers of a database without WAL may be in the way for longer than they should.
 func (c *Conn) Commit(ctx context.Context) error {
 	for {
