@@ -118,15 +118,11 @@ func (s *sieving) unlock(ctx context.Context, left []waiter, open []span) ([]spa
 		return nil, err
 	}
 	why := explain(err).Detail
-	guilty := func(w waiter) bool { return w.to-w.from == 1 && explain(w.err).Detail == why }
-	n := 0
-	for i := range left {
-		if guilty(left[i]) {
-			n++
-		}
-	}
+	same := func(w waiter) bool { return explain(w.err).Detail == why }
+	guilty := func(w waiter) bool { return w.to-w.from == 1 && same(w) }
 	single := len(left) == rowsOf(open)
-	one := n > 0 && n < len(left) // an error that says the same of all tells nothing
+	// An error that says the same of all tells nothing.
+	one := slices.ContainsFunc(left, guilty) && slices.ContainsFunc(left, func(w waiter) bool { return !same(w) })
 	open = open[:0]
 	for _, w := range left {
 		switch {
