@@ -36,25 +36,21 @@ func appended(lanes []*lane) Changes {
 
 // keyed is a change with its key, data[from:to].
 type keyed struct {
+	entry
 	from, to uint32
-	ref      Ref
 	seq      uint32
-	gone     bool
 }
 
-// upserted keeps the last change of each key, in the order of the keys: transactions that lock rows in one order do not
-// wait for each other in a circle.
-func upserted(r *route, lanes []*lane) Changes {
-	var c Changes
-	var all []keyed
-	var data []byte
+func (k *keyed) key(data []byte) []byte { return data[k.from:k.to] }
+
+// byKey lists all changes in the order of the keys: transactions that lock rows in one order do not wait for each other in a
+// circle. Those of one key are in the order in which they came.
+func byKey(r *route, lanes []*lane) (all []keyed, data []byte) {
 	goneColumns := make([]int, len(r.key))
 	for i := range goneColumns {
 		goneColumns[i] = i
 	}
 	for i, l := range lanes {
-		c.Put.Tables = append(c.Put.Tables, l.put)
-		c.Gone.Tables = append(c.Gone.Tables, l.gone)
 		for _, ch := range l.order {
 			from := len(data)
 			if ch.gone {
@@ -62,14 +58,26 @@ func upserted(r *route, lanes []*lane) Changes {
 			} else {
 				data = appendKey(data, l.put, r.key, int(ch.row))
 			}
-			all = append(all, keyed{uint32(from), uint32(len(data)), Ref{uint32(i), ch.row}, uint32(len(all)), ch.gone})
+			all = append(all, keyed{entry{ch.gone, Ref{uint32(i), ch.row}}, uint32(from), uint32(len(data)), uint32(len(all))})
 		}
 	}
 	slices.SortFunc(all, func(a, b keyed) int {
-		return cmp.Or(bytes.Compare(data[a.from:a.to], data[b.from:b.to]), cmp.Compare(a.seq, b.seq))
+		return cmp.Or(bytes.Compare(a.key(data), b.key(data)), cmp.Compare(a.seq, b.seq))
 	})
-	for i, k := range all {
-		if i+1 < len(all) && bytes.Equal(data[k.from:k.to], data[all[i+1].from:all[i+1].to]) {
+	return all, data
+}
+
+// upserted keeps the last change of each key.
+func upserted(r *route, lanes []*lane) Changes {
+	var c Changes
+	for _, l := range lanes {
+		c.Put.Tables = append(c.Put.Tables, l.put)
+		c.Gone.Tables = append(c.Gone.Tables, l.gone)
+	}
+	all, data := byKey(r, lanes)
+	for i := range all {
+		k := &all[i]
+		if i+1 < len(all) && bytes.Equal(k.key(data), all[i+1].key(data)) {
 			continue
 		}
 		if k.gone {

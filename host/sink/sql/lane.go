@@ -3,6 +3,7 @@ package sql
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/host/rows"
@@ -17,10 +18,11 @@ type route struct {
 	// rules are those of the kind of database. What a lane takes hangs on the job alone, so that a batch that runs again gives
 	// the same rows, whatever became of the table.
 	rules   []Rule
-	table   []Rule  // those of the table as it is over the connection there is
-	binding Binding // over that connection
-	filled  bool    // it is noted that the job has published rows in the table
-	seen    bool    // the table was there, over this connection or one before
+	table   []Rule                        // those of the table as it is over the connection there is
+	gone    struct{ rules, table []Rule } // the same for keys of deletions
+	binding Binding                       // over that connection
+	filled  bool                          // it is noted that the job has published rows in the table
+	seen    bool                          // the table was there, over this connection or one before
 }
 
 func newRoute(s *Sink, db Database) (*route, error) {
@@ -38,12 +40,27 @@ func newRoute(s *Sink, db Database) (*route, error) {
 	}
 	var err error
 	r.keys, err = rows.NewSchema(columns)
+	r.gone.rules = r.ofKey(r.rules)
 	return r, err
+}
+
+// ofKey are those of some rules that are about the key, for the columns of deletions: a key is held to the same whether a row
+// is put or deleted by it.
+func (r *route) ofKey(rules []Rule) []Rule {
+	var out []Rule
+	for _, rule := range rules {
+		if at := slices.Index(r.key, rule.Column); at >= 0 {
+			rule.Column = at
+			out = append(out, rule)
+		}
+	}
+	return out
 }
 
 // bound takes up how the rows are written now, and what the table asks of them.
 func (r *route) bound(b Binding, t *Table) {
 	r.binding, r.table, r.seen = b, b.Rules(), true
+	defer func() { r.gone.table = r.ofKey(r.table) }()
 	if t == nil || r.sink.Statement != "" {
 		return
 	}
@@ -144,7 +161,12 @@ func (l *lane) delete(key []byte) error {
 	if err := l.gone.Append(object); err != nil {
 		return err
 	}
-	l.order = append(l.order, change{row: uint32(l.gone.Len() - 1), gone: true})
+	row := l.gone.Len() - 1
+	if m := breaks(l.route.gone.rules, l.gone, row); m != nil {
+		l.gone.Truncate(row)
+		return m
+	}
+	l.order = append(l.order, change{row: uint32(row), gone: true})
 	return nil
 }
 

@@ -10,34 +10,8 @@ import (
 )
 
 // refusal says which of the lanes' rows is refused.
-func (p *part) refusal(gone bool, r Ref, m *sink.Misfit) sink.Refusal {
-	return sink.Refusal{Sink: p.route.sink.Name, Lane: int(r.Table), Row: p.lanes[r.Table].place(gone, r.Row), Misfit: m}
-}
-
-// outside finds the rows that break a rule of their table, without asking the database.
-func outside(parts []part) *sink.Refused {
-	var found sink.Refused
-	for i := range parts {
-		p := &parts[i]
-		if len(p.route.table) == 0 {
-			continue
-		}
-		for _, ref := range p.changes.Put.Refs {
-			m := breaks(p.route.table, p.lanes[ref.Table].put, int(ref.Row))
-			if m == nil {
-				continue
-			}
-			if len(found.Rows) == mostRefused {
-				found.More = true
-				return &found
-			}
-			found.Rows = append(found.Rows, p.refusal(false, ref, m))
-		}
-	}
-	if len(found.Rows) == 0 {
-		return nil
-	}
-	return &found
+func (p *part) refusal(e entry, m *sink.Misfit) sink.Refusal {
+	return sink.Refusal{Sink: p.route.sink.Name, Lane: int(e.ref.Table), Row: p.lanes[e.ref.Table].place(e.gone, e.ref.Row), Misfit: m}
 }
 
 // mostRefused is how many rows are looked for that the database does not take.
@@ -73,6 +47,7 @@ type sieving struct {
 	// kept is what is written in this transaction, and waiting what fails for want of other rows.
 	kept    []span
 	waiting []waiter
+	history map[*route]*history
 }
 
 // way is how rows are tried.
@@ -109,7 +84,11 @@ func (s *sieving) search(ctx context.Context) error {
 			}
 		}
 		s.leaveOut()
-		if taken, err := s.whole(ctx); taken || err != nil {
+		taken, err := s.whole(ctx)
+		if taken {
+			return s.earlier(ctx)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -191,30 +170,22 @@ func (s *sieving) spare(ctx context.Context, before int) error {
 func (s *sieving) leaveOut() {
 	type place struct {
 		route *route
-		gone  bool
-		ref   Ref
+		entry entry
 	}
 	found := map[place]bool{}
 	for i := range s.bad {
 		b := &s.bad[i]
-		found[place{b.part.route, b.gone, b.ref()}] = true
+		found[place{b.part.route, b.entry()}] = true
 	}
 	s.rest = nil
 	for _, p := range s.parts {
 		without := func(r *Rows, gone bool) {
-			r.Refs = slices.DeleteFunc(slices.Clone(r.Refs), func(ref Ref) bool { return found[place{p.route, gone, ref}] })
+			r.Refs = slices.DeleteFunc(slices.Clone(r.Refs), func(ref Ref) bool { return found[place{p.route, entry{gone, ref}}] })
 		}
 		without(&p.changes.Gone, true)
 		without(&p.changes.Put, false)
 		s.rest = append(s.rest, p)
 	}
-}
-
-func (b *badRow) ref() Ref {
-	if b.gone {
-		return b.part.changes.Gone.Refs[0]
-	}
-	return b.part.changes.Put.Refs[0]
 }
 
 // refused lists what is found in the order of the sinks, lanes and rows.
@@ -230,12 +201,7 @@ func (s *sieving) refused(more bool) *sink.Refused {
 	var all []found
 	for i := range s.bad {
 		b := &s.bad[i]
-		p := s.t.cfg.Database.Explain(b.err)
-		m := &sink.Misfit{Code: "constraint", Column: p.Column, Reason: p.Detail}
-		if p.Code != CodeConstraint {
-			m.Code = "value"
-		}
-		all = append(all, found{b.part.refusal(b.gone, b.ref(), m), slices.Index(s.t.order, b.part.route), b.err})
+		all = append(all, found{b.part.refusal(b.entry(), s.t.misfit(b.err)), slices.Index(s.t.order, b.part.route), b.err})
 	}
 	slices.SortFunc(all, func(a, b found) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Row, b.Row))

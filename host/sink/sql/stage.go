@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -219,7 +220,9 @@ func (t *Target) refused(ctx context.Context, parts []part, s *Sink, err error) 
 	}
 	place := t.tablePlace(t.routes[r.Rows[0].Sink].sink)
 	code, wayOut := p.Code, p.WayOut
-	if first := t.cfg.Database.Explain(r.Err); first.Code != "" {
+	if errors.As(r.Err, new(*sink.Misfit)) {
+		code, wayOut = CodeValue, WayOutRow
+	} else if first := t.cfg.Database.Explain(r.Err); first.Code != "" {
 		code, wayOut = first.Code, first.WayOut
 	}
 	return fault.New(code, place, r, wayOut)

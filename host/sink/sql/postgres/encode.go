@@ -88,8 +88,9 @@ func appendOther(b []byte, f form, v *rows.Vector, row int) []byte {
 	case asDate:
 		b = binary.BigEndian.AppendUint32(b, uint32(v.I32[row]-daysTo2000))
 	case asUUID:
-		u, _ := parseUUID(v.Bytes(row)) // checked by its rule
-		b = append(b, u[:]...)
+		if u, ok := parseUUID(v.Bytes(row)); ok { // else its rule is broken; the server refuses a UUID without bytes
+			b = append(b, u[:]...)
+		}
 	case asJSON:
 		b = v.AppendJSON(b, row)
 	case asJSONB:

@@ -137,7 +137,7 @@ func checkUUID(v *rows.Vector, row int) *sink.Misfit {
 
 func checkCanonicalUUID(v *rows.Vector, row int) *sink.Misfit {
 	b := v.Bytes(row)
-	if len(b) == 36 && !bytes.ContainsAny(b, "ABCDEF") {
+	if _, ok := parseUUID(b); ok && len(b) == 36 && !bytes.ContainsAny(b, "ABCDEF") {
 		return nil
 	}
 	return &sink.Misfit{Code: "type", Reason: fmt.Sprintf("a UUID in a key is written in lower case with hyphens: %.80q", b)}
