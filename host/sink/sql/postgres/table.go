@@ -19,7 +19,9 @@ type relation struct {
 	// bulk: COPY takes rows for it. A table with row security is none, nor a view.
 	bulk bool
 	may  struct{ insert, update, pick bool }
-	mark string // what it was when it was described
+	// whole: rows may need each other by the end of a statement, so that all of a batch must be in one.
+	whole bool
+	mark  string // what it was when it was described
 }
 
 // column is the driver's own knowledge of a column.
@@ -37,6 +39,7 @@ type column struct {
 const (
 	tableQuery = `SELECT c.relkind::text, c.relrowsecurity::text, has_any_column_privilege(c.oid, 'INSERT')::text,
 	has_any_column_privilege(c.oid, 'UPDATE')::text, has_any_column_privilege(c.oid, 'SELECT')::text,
+	EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND (k.contype = 'f' AND k.confrelid = c.oid OR k.condeferrable))::text,
 	(c.relpersistence = 'u' OR EXISTS (SELECT FROM pg_catalog.pg_partition_tree(c.oid) p JOIN pg_catalog.pg_class l ON l.oid = p.relid WHERE l.relpersistence = 'u'))::text
 FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)`
 	columnsQuery = `WITH RECURSIVE base(root, oid, typmod, needed) AS (
@@ -93,7 +96,8 @@ func (c *Conn) Table(ctx context.Context, name string) (*sql.Table, error) {
 	}
 	r := &relation{name: n, mark: mark, bulk: rel[1] == "false" && rel[0] != "v"}
 	r.may.insert, r.may.update, r.may.pick = rel[2] == "true", rel[3] == "true", rel[4] == "true"
-	t := &sql.Table{Name: name, Private: r, Unlogged: rel[5] == "true"}
+	r.whole = rel[5] == "true"
+	t := &sql.Table{Name: name, Private: r, Unlogged: rel[6] == "true"}
 	if err := c.columns(ctx, t, n); err != nil {
 		return nil, err
 	}

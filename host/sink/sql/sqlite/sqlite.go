@@ -194,12 +194,15 @@ func (c *Conn) exec(ctx context.Context, statement string) error {
 // Contend implements sql.Conn. Nobody can end another process's transaction here; the limit of locks bounds the wait.
 func (c *Conn) Contend(ctx context.Context, f func(context.Context) error) error { return f(ctx) }
 
-// Begin implements sql.Conn.
+// Begin implements sql.Conn. Foreign keys are checked at the end, as rows that need each other may be of several statements.
 func (c *Conn) Begin(ctx context.Context) error {
 	if err := c.stays(); err != nil {
 		return err
 	}
-	return c.exec(ctx, "BEGIN IMMEDIATE")
+	if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	return c.exec(ctx, "PRAGMA defer_foreign_keys = ON")
 }
 
 // errForeignKey is what a commit would answer.
