@@ -162,6 +162,9 @@ func (e *Engine) runAgain(ctx context.Context, b *batch, why string) error {
 	if err := e.withoutGone(ctx, b); err != nil {
 		return err
 	}
+	if err := e.renewed(ctx, b); err != nil {
+		return err
+	}
 	return e.finish(ctx, b)
 }
 
