@@ -25,6 +25,24 @@ type ForkRequest struct {
 	Options Options
 }
 
+// Origin is the query that a forked checkpoint came from, and the last of its batches that the fork stands for.
+type Origin struct {
+	Query string
+	Batch BatchID
+}
+
+// Origin says where a forked checkpoint came from, which its plan 0 knows; nil for one that is no fork.
+func (p *Plan) Origin() *Origin {
+	query, at, ok := strings.Cut(p.Conf[confFork], "@")
+	batch, err := strconv.ParseInt(at, 10, 64)
+	if !ok || err != nil {
+		return nil
+	}
+	return &Origin{Query: query, Batch: BatchID(batch)}
+}
+
+func (o Origin) String() string { return fmt.Sprintf("%s@%d", o.Query, o.Batch) }
+
 // Forked says what was made.
 type Forked struct {
 	QueryID string          `json:"queryId"`
@@ -50,7 +68,7 @@ func Fork(ctx context.Context, files durable.Files, from, to string, req ForkReq
 	if err != nil {
 		return nil, err
 	}
-	origin := fmt.Sprintf("%s@%d", oldID, plan.Batch)
+	origin := Origin{Query: oldID, Batch: plan.Batch}.String()
 	first.Conf[confFork] = origin
 	if err := durable.MakeDir(files, to); err != nil {
 		return nil, ioError("make the directory", to, err)

@@ -49,6 +49,13 @@ func TestForkGoesOnWhereABatchEnded(t *testing.T) {
 	if diff := cmp.Diff(&wantPlan, p); diff != "" {
 		t.Error(diff)
 	}
+	if o := p.Origin(); o == nil || *o != (Origin{Query: testID, Batch: 2}) {
+		t.Errorf("origin %+v", o)
+	}
+	own := plan(2)
+	if o := own.Origin(); o != nil {
+		t.Errorf("a plan that is no fork's comes from %+v", o)
+	}
 	wantDecision := &Decision{NextWatermarkMS: 15, Sources: map[string]SourceOutcome{"flights": {WatermarkMS: 5, Idle: true}}}
 	if diff := cmp.Diff(wantDecision, d); diff != "" {
 		t.Error(diff)

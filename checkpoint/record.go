@@ -29,6 +29,7 @@ const (
 	confCheck   = "wasmill.check"   // CRC-32C of the record with this value as zeros, 8 hex digits
 	confLate    = "wasmill.late"    // by transform, in ms: what decides what is late, where that is not the watermark before
 	confRefused = "wasmill.refused" // Refused, as JSON
+	confReads   = "wasmill.reads"   // by source: a mark of its settings, as long as nothing of it is decided
 	confFork    = "wasmill.fork"    // where a forked checkpoint came from
 
 	shufflePartitions = "64" // key groups
@@ -93,6 +94,13 @@ func encodePlan(p *Plan) ([]byte, error) {
 			return nil, err
 		}
 		conf[confLate] = string(late)
+	}
+	if len(p.Reads) > 0 {
+		reads, err := marshal(p.Reads)
+		if err != nil {
+			return nil, err
+		}
+		conf[confReads] = string(reads)
 	}
 	if p.Refused != nil {
 		refused, err := marshal(p.Refused)
@@ -234,6 +242,11 @@ func decodePlan(id BatchID, record []byte) (p *Plan, foreign bool, err error) {
 			return nil, false, fmt.Errorf("conf %s: %w", confLate, err)
 		}
 	}
+	if text, some := wire.Conf[confReads]; some {
+		if err := json.Unmarshal([]byte(text), &p.Reads); err != nil {
+			return nil, false, fmt.Errorf("conf %s: %w", confReads, err)
+		}
+	}
 	if text, some := wire.Conf[confRefused]; some {
 		if err := json.Unmarshal([]byte(text), &p.Refused); err != nil {
 			return nil, false, fmt.Errorf("conf %s: %w", confRefused, err)
@@ -266,7 +279,7 @@ func ours(conf map[string]string) bool {
 
 func ownKey(k string) bool {
 	switch k {
-	case confShuffle, confSources, confVersion, confCheck, confLate, confRefused:
+	case confShuffle, confSources, confVersion, confCheck, confLate, confReads, confRefused:
 		return true
 	}
 	return strings.HasPrefix(k, confSource)

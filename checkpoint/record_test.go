@@ -232,7 +232,8 @@ func texts() *rapid.Generator[string] { return rapid.StringN(0, 20, 60) }
 func genPlan(t *rapid.T) *Plan {
 	p := &Plan{
 		Batch: BatchID(rapid.Int64Min(0).Draw(t, "batch")), TimeMS: rapid.Int64().Draw(t, "time"), WatermarkMS: rapid.Int64().Draw(t, "watermark"),
-		Conf: rapid.MapOf(rapid.Map(texts(), func(s string) string { return "k." + s }), texts()).Draw(t, "conf"),
+		Conf:  rapid.MapOf(rapid.Map(texts(), func(s string) string { return "k." + s }), texts()).Draw(t, "conf"),
+		Reads: rapid.MapOf(texts(), texts()).Draw(t, "reads"),
 	}
 	names := rapid.SliceOfNDistinct(rapid.StringN(1, 20, 60), 0, 4, func(s string) string { return s }).Draw(t, "names")
 	for _, n := range names {

@@ -30,6 +30,7 @@ var mishaps = []mishap{
 	{"what was published is removed while the job runs", nil, removedAtWork},
 	{"another job's table is in its place", nil, exchanged},
 	{"only the table is dropped", []string{toSQLite, toPostgres}, dropped},
+	{"a fork goes on in the same table", []string{toDelta, toDeltaKeys, toSQLite, toSQLiteKeys, toPostgres, toServerKeys}, inherited},
 	{"another job publishes to the same table", []string{toDelta, toSQLite, toPostgres}, shared},
 	{"another job publishes to the same folder", []string{toFiles}, intruded},
 	{"the clock is set back", nil, setBack},
@@ -96,9 +97,28 @@ func restored(t *testing.T, p *patient) {
 	f := p.fork(t)
 	f.run(t)
 	f.holds(t, someChanges()[halfRecords:])
+	here := p.forkHere(t) // it would bring again what the table has
+	for range 2 {
+		if p.base() == toFiles {
+			here.stops(t, "sink.other_query")
+		} else {
+			here.stops(t, ahead)
+		}
+	}
 	putBack(t, newer, p.checkpoint())
 	p.run(t)
 	p.check(t)
+}
+
+// inherited: a fork from where the table is goes on in it, and does so after it has published as before.
+func inherited(t *testing.T, p *patient) {
+	p.run(t)
+	here := p.forkHere(t)
+	here.run(t)
+	p.more(t)
+	here.run(t)
+	here.run(t)
+	here.holds(t, someChanges())
 }
 
 // twoCopies: both copies decide the same batch, with different output. The one that comes second stops; the first goes on.

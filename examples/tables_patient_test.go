@@ -269,10 +269,21 @@ func (p *patient) put(t *testing.T, name, text string) {
 // fork begins anew, where a checkpoint stands, in new places.
 func (p *patient) fork(t *testing.T) *patient {
 	t.Helper()
+	return p.forkInto(t, "forked", t.TempDir(), unique("tables"))
+}
+
+// forkHere begins anew, where a checkpoint stands, in the same places.
+func (p *patient) forkHere(t *testing.T) *patient {
+	t.Helper()
+	return p.forkInto(t, "here", p.place, p.id)
+}
+
+func (p *patient) forkInto(t *testing.T, progress, place, id string) *patient {
+	t.Helper()
 	j := *p.tablesJob
-	j.progress, j.place, j.id = "forked", t.TempDir(), unique("tables")
+	j.progress, j.place, j.id = progress, place, id
 	mustRun(t, "checkpoint", "fork", "--to", j.checkpoint(), p.checkpoint())
-	other := &patient{tablesJob: &j, file: filepath.Join(j.dir, "forked.yaml"), met: p.met}
+	other := &patient{tablesJob: &j, file: filepath.Join(j.dir, progress+".yaml"), met: p.met}
 	other.put(t, other.file, j.text(t))
 	return other
 }

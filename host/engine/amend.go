@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/source"
@@ -95,10 +96,57 @@ func (e *Engine) withoutGone(ctx context.Context, b *batch) error {
 	return e.replan(ctx, b, ends)
 }
 
+// reads are the marks of the settings of those sources of which no plan up to prev has read anything.
+func (e *Engine) reads(prev *checkpoint.Plan) map[string]string {
+	var marks map[string]string
+	for i := range e.cfg.Graph.Sources {
+		if s := &e.cfg.Graph.Sources[i]; s.Reads != "" && prev.Position(s.Name).IsZero() {
+			if marks == nil {
+				marks = map[string]string{}
+			}
+			marks[s.Name] = s.Reads
+		}
+	}
+	return marks
+}
+
+// Outdated reports whether an undecided plan was made with other settings of a source than reads is the mark of, and nothing of
+// the source is decided.
+func Outdated(plan *checkpoint.Plan, name, reads string) bool {
+	was, known := plan.Reads[name]
+	return known && was != reads
+}
+
+// renewed plans an undecided batch anew as far as its plan is outdated.
+func (e *Engine) renewed(ctx context.Context, b *batch) error {
+	ends := slices.Clone(b.plan.Sources)
+	var names []string
+	for i := range e.cfg.Graph.Sources {
+		s := &e.cfg.Graph.Sources[i]
+		at := slices.IndexFunc(ends, func(p checkpoint.SourcePosition) bool { return p.Name == s.Name })
+		if at < 0 || !Outdated(b.plan, s.Name, s.Reads) {
+			continue
+		}
+		var err error
+		if ends[at].End, err = s.Source.Latest(ctx, checkpoint.Position{}, e.pace.limit(s.Limit)); err != nil {
+			return fmt.Errorf("source %s: %w", s.Name, err)
+		}
+		names = append(names, s.Name)
+	}
+	if names == nil {
+		return nil
+	}
+	e.cfg.Events.recovered(Recovery{
+		Batch: b.plan.Batch, Rung: "amended",
+		Detail: fmt.Sprintf("source %s has other settings than the plan was made with, and nothing of it is decided", strings.Join(names, ", ")),
+	})
+	return e.replan(ctx, b, ends)
+}
+
 // replan replaces the plan of an undecided batch by one with other ends. Which rows were refused is not known of it.
 func (e *Engine) replan(ctx context.Context, b *batch, ends []checkpoint.SourcePosition) error {
 	p := *b.plan
-	p.Sources, p.Refused = ends, nil
+	p.Sources, p.Refused, p.Reads = ends, nil, e.reads(b.prev)
 	return e.rewrite(ctx, b, &p)
 }
 

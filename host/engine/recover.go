@@ -54,6 +54,9 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := e.checkOrigin(ctx, pubs); err != nil {
+		return err
+	}
 	if err := e.raise(ctx, pubs, dec, b.before); err != nil {
 		return err
 	}
@@ -110,6 +113,7 @@ func (e *Engine) found(ctx context.Context, plan *checkpoint.Plan) (*batch, erro
 // database, which would stand in the way of putting the right one back, or of the next start after a mistake. One that is away is
 // waited for when it is opened. next is the batch that comes, dec its decision, before the one before.
 func (e *Engine) lookFirst(ctx context.Context, next checkpoint.BatchID, dec, before *checkpoint.Decision) error {
+	pubs := map[string]sink.Published{}
 	for _, t := range e.targets {
 		look, ok := t.(sink.Inspector)
 		if !ok {
@@ -130,8 +134,9 @@ func (e *Engine) lookFirst(ctx context.Context, next checkpoint.BatchID, dec, be
 				return err
 			}
 		}
+		pubs[t.ID()] = p
 	}
-	return nil
+	return e.checkOrigin(ctx, pubs)
 }
 
 func (e *Engine) openTargets(ctx context.Context, next checkpoint.BatchID) (map[string]sink.Published, error) {
@@ -155,6 +160,9 @@ func (e *Engine) runAgain(ctx context.Context, b *batch, why string) error {
 	e.cfg.Events.warning("remove what was spooled", e.cfg.Log.DropSpool(ctx, b.plan.Batch))
 	e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Rung: "rerun", Detail: why})
 	if err := e.withoutGone(ctx, b); err != nil {
+		return err
+	}
+	if err := e.renewed(ctx, b); err != nil {
 		return err
 	}
 	return e.finish(ctx, b)

@@ -43,7 +43,7 @@ func (e *Engine) standing(ctx context.Context, d *checkpoint.Decision, target st
 
 // The ways out after a target and its checkpoint have come apart. A new directory alone is none: it is behind.
 const (
-	beginAnew   = "go on from here into new places: `wasmill checkpoint fork --to DIR`, then DIR under `checkpoint` in the job file and a new directory for each sink that has one"
+	beginAnew   = "go on from here into new places: `wasmill checkpoint fork --to DIR`, then DIR under `checkpoint` in the job file and a directory, table or topic of its own for each sink"
 	wayOutAhead = "put the checkpoint back that belongs to this output; or " + beginAnew
 	wayOutOther = "put the checkpoint and the output back that belong together; or " + beginAnew
 )

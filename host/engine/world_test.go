@@ -57,6 +57,7 @@ type world struct {
 	noSide      bool
 	guest       func(sandbox.Lane) sim.Guest // nil: sim.Words
 	events      *engine.Events
+	reads       string // the mark of the source's settings
 	attempts    int
 	revive      func(context.Context, string) (*engine.Revived, error)
 	verify      func(p *sim.Process) *engine.Verify // nil: nothing is verified
@@ -102,7 +103,7 @@ func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
 	names := []string{"even", "odd", "end"}[:w.outputs]
 	g := &engine.Graph{
 		Lanes:   4,
-		Sources: []engine.SourceNode{{Name: "in", Source: &sim.Source{Proc: p, In: &w.in, SplitSize: 3}, Limit: source.Limit{Records: w.batch}, SkipLost: w.skipLost}},
+		Sources: []engine.SourceNode{{Name: "in", Source: &sim.Source{Proc: p, In: &w.in, SplitSize: 3}, Limit: source.Limit{Records: w.batch}, SkipLost: w.skipLost, Reads: w.reads}},
 		Stages: []engine.StageNode{{
 			Name: "words", Module: "m", Inputs: []engine.Edge{engine.FromSource(0)},
 			Program: &sim.Program{Proc: p, Outputs: names, NewGuest: sim.Words(w.outputs, w.progress)},

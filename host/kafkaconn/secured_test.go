@@ -1,6 +1,7 @@
 package kafkaconn_test
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -177,15 +178,39 @@ func (s *secured) allow(t *testing.T, user string, all ...acl) {
 				t.Fatalf("%s: %v %s", a, r.Err, r.ErrMessage)
 			}
 		}
+		s.applied(t, a.builder(user), true)
+	}
+}
+
+// applied waits until the broker goes by what the controller has written down: it is the controller that answers a change.
+func (s *secured) applied(t *testing.T, which *kadm.ACLBuilder, there bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		all, err := s.admin.DescribeACLs(ctx, which)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, r := range all {
+			if r.Err != nil {
+				t.Fatalf("%v %s", r.Err, r.ErrMessage)
+			}
+			found = found || len(r.Described) > 0
+		}
+		if found == there {
+			return
+		}
 	}
 }
 
 // forbid takes all from a user.
 func (s *secured) forbid(t *testing.T, user string) {
 	t.Helper()
-	_, err := s.admin.DeleteACLs(t.Context(), kadm.NewACLs().Allow("User:"+user).AllowHosts().AnyResource().
-		ResourcePatternType(kadm.ACLPatternAny).Operations())
-	if err != nil {
+	all := kadm.NewACLs().Allow("User:" + user).AllowHosts().AnyResource().ResourcePatternType(kadm.ACLPatternAny).Operations()
+	if _, err := s.admin.DeleteACLs(t.Context(), all); err != nil {
 		t.Fatal(err)
 	}
+	s.applied(t, all, false)
 }

@@ -1,6 +1,9 @@
 package pipeline
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -60,7 +63,7 @@ type wirer struct {
 
 func (w *wirer) source(s *job.Source) {
 	node := engine.SourceNode{
-		Name: s.Name, Source: w.parts.sources[s.Name],
+		Name: s.Name, Source: w.parts.sources[s.Name], Reads: reads(s),
 		Limit: source.Limit{Records: s.Batch.MaxRecords, Bytes: s.Batch.MaxBytes},
 	}
 	node.SkipLost = s.Files != nil && s.Files.OnDataLoss == "skip" || s.Delta != nil && s.Delta.OnDataLoss == "skip" ||
@@ -68,6 +71,16 @@ func (w *wirer) source(s *job.Source) {
 	node.EventTime = eventTime(s)
 	w.sources[s.Name] = len(w.graph.Sources)
 	w.graph.Sources = append(w.graph.Sources, node)
+}
+
+// reads is a mark of all that a job file says of a source.
+func reads(s *job.Source) string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return "" // nothing in it can be without JSON: without a mark a plan is never outdated
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
 }
 
 // eventTime is where a source's event time stands. Topics and the generator give records one of their own; files and tables

@@ -321,13 +321,15 @@ func (pl *Pipeline) open(ctx context.Context) error {
 
 // moved reports whether a source does not lie where it was planned.
 func (pl *Pipeline) moved(ctx context.Context) (bool, error) {
-	plan, _, err := pl.log.Tail(ctx)
+	plan, decision, err := pl.log.Tail(ctx)
 	if torn := (*checkpoint.TornError)(nil); err != nil && !errors.As(err, &torn) {
 		return false, err
 	}
-	for name, s := range pl.sources {
-		placed, ok := s.(source.Placed)
-		if !ok {
+	for i := range pl.program.Job.Sources {
+		conf := &pl.program.Job.Sources[i]
+		name := conf.Name
+		placed, ok := pl.sources[name].(source.Placed)
+		if !ok || plan != nil && decision == nil && engine.Outdated(plan, name, reads(conf)) {
 			continue
 		}
 		if _, is := errors.AsType[*source.MovedError](placed.Moved(plan.Position(name))); is {

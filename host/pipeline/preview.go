@@ -308,35 +308,48 @@ func (v *Preview) upcoming(ctx context.Context, p *Program, t *tail) (err error)
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	from := t.plan
-	v.Planned = t.plan != nil && t.decision == nil
+	from, planned := t.plan, t.plan != nil && t.decision == nil
 	if t.plan != nil {
 		v.Batch = t.plan.Batch + 1
 	}
-	if v.Planned {
+	if planned {
 		v.Batch, from = t.plan.Batch, t.prev
 	}
+	v.Planned = planned
 	for i := range p.Job.Sources {
 		s := &p.Job.Sources[i]
-		u := Upcoming{Source: s.Name, From: from.Position(s.Name)}
-		if err := v.moved(sources[s.Name], s.Name, t.plan.Position(s.Name)); err != nil {
+		settled := planned && !engine.Outdated(t.plan, s.Name, reads(s))
+		if planned && !settled {
+			v.Planned, v.Waiting.Words = false, "planned, not decided, with other settings of a source, of which nothing is decided: the next start plans it anew"
+		}
+		if settled || !planned {
+			err = v.moved(sources[s.Name], s.Name, t.plan.Position(s.Name))
+		}
+		u := Upcoming{Source: s.Name, From: from.Position(s.Name), To: t.plan.Position(s.Name)}
+		if err == nil && !settled {
+			u.To, err = p.latest(ctx, sources[s.Name], s, u.From)
+		}
+		if err == nil {
+			err = u.look(ctx, sources[s.Name], settled)
+		}
+		if err != nil {
 			return fmt.Errorf("source %s: %w", s.Name, err)
-		}
-		if v.Planned {
-			u.To = t.plan.Position(s.Name)
-		} else if u.To, err = p.latest(ctx, sources[s.Name], s, u.From); err != nil {
-			return fmt.Errorf("source %s: %w", s.Name, err)
-		}
-		if m, ok := sources[s.Name].(source.Measurer); ok && u.To != (checkpoint.Position{}) {
-			if u.Extent, err = m.Measure(ctx, source.Range{From: u.From, To: u.To}); err != nil {
-				return fmt.Errorf("source %s: %w", s.Name, err)
-			}
-			u.Measured = true
-		}
-		if r, ok := sources[s.Name].(source.Remarker); ok && u.From == u.To && !v.Planned {
-			u.Remark = r.Remark(u.From)
 		}
 		v.Sources = append(v.Sources, u)
+	}
+	return nil
+}
+
+// look asks the source about the range. What is settled to be empty needs no remark.
+func (u *Upcoming) look(ctx context.Context, s source.Source, settled bool) (err error) {
+	if m, ok := s.(source.Measurer); ok && u.To != (checkpoint.Position{}) {
+		if u.Extent, err = m.Measure(ctx, source.Range{From: u.From, To: u.To}); err != nil {
+			return err
+		}
+		u.Measured = true
+	}
+	if r, ok := s.(source.Remarker); ok && u.From == u.To && !settled {
+		u.Remark = r.Remark(u.From)
 	}
 	return nil
 }

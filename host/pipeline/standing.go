@@ -99,6 +99,12 @@ func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, e
 			return nil, err
 		}
 	}
+	var origin *checkpoint.Origin
+	if t.plan != nil {
+		if origin, err = engine.OriginOf(ctx, t.reader); err != nil {
+			return nil, err
+		}
+	}
 	var found []checkpoint.Finding
 	for _, one := range distinct(targets) {
 		target, ok := one.(interface {
@@ -117,6 +123,9 @@ func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, e
 		}
 		if mark, noted := t.marks[target.ID()]; err == nil && noted {
 			err = engine.CheckNoted(ctx, t.reader, target, published, t.decision, mark)
+		}
+		if err == nil {
+			err = engine.CheckOrigin(ctx, origin, target, published)
 		}
 		f, ok := errors.AsType[*fault.Error](err)
 		switch {

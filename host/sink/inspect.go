@@ -14,6 +14,14 @@ type Inspector interface {
 	Inspect(ctx context.Context, o Owner) (Published, error)
 }
 
+// Heir is a Target whose place may hold what the query published that its checkpoint was forked from.
+type Heir interface {
+	// PublishedBy says what another query has published, by a target of this one's name, in the places that this one publishes
+	// to; checkpoint.NoBatch when there is nothing. disown is how a person says that it lies there no longer; "": there is no
+	// way. It may be called with the target open or not, and writes nothing.
+	PublishedBy(ctx context.Context, query string) (p Published, disown string, err error)
+}
+
 // Forgetful is a Target that may lose the knowledge of what it has published, but not the output.
 type Forgetful interface {
 	// Forgot is the fault of a target that knew less, when it was last opened or looked at, than that it has published a batch.

@@ -146,6 +146,22 @@ func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, err
 	return p, nil
 }
 
+// PublishedBy reads what the log says of the other query.
+func (t *Target) PublishedBy(ctx context.Context, query string) (p sink.Published, disown string, err error) {
+	p = sink.Published{Batch: checkpoint.NoBatch}
+	s, err := delta.OpenLog(t.files, t.dir, t.cfg.Clock).Snapshot(ctx)
+	switch {
+	case errors.Is(err, delta.ErrNoTable):
+		return p, "", nil
+	case err == nil:
+		p, _, err = marksOf(query, t.cfg.Sink).published(s)
+	}
+	if err != nil {
+		return p, "", t.wrap("look at the table", err)
+	}
+	return p, "", nil
+}
+
 // look reads the table, holds it against the settings and says what is published. A nil snapshot: there is no table.
 func (t *Target) look(ctx context.Context, log *delta.Log, o sink.Owner) (*delta.Snapshot, sink.Published, error) {
 	none := sink.Published{Batch: checkpoint.NoBatch}

@@ -36,6 +36,8 @@ type Place struct {
 	TakesEmpty bool
 	// Shared: several queries may publish to the place, each with marks of its own.
 	Shared bool
+	// Elsewhere opens a target of the same name that publishes to another place beside this one. nil: there is none.
+	Elsewhere func(t *testing.T) sink.Target
 	// Visible returns what a reader of the place sees, as the values that went in, in any order.
 	Visible func(t *testing.T) []string
 }
@@ -70,6 +72,7 @@ func Run(t *testing.T, factory Factory) {
 		{"old batch", true, oldBatch},
 		{"zombie", true, zombie},
 		{"inspect", true, inspect},
+		{"heir", true, heir},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/wasmill/wasmill/checkpoint"
 	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
-// A table that the job makes itself, and that is not there, may have been dropped with all that the job has published in it. To
-// tell that from a table that is new, the first batch that has rows for such a table notes its name beside the epoch row, in its
-// own transaction: a row with the query id and "/table", and the connection's name and the table's with a slash between.
+// An epoch row does not say in which tables the rows are. The first batch that has rows for a table notes its name beside the
+// epoch row, in its own transaction: a row with the query id and "/table", and the connection's name and the table's with a slash
+// between. A table that the job makes itself, and that is not there, may have been dropped with all that the job has published in
+// it; and a job that goes on from a fork must not bring to a table again what is in it.
 
 const (
 	filledSuffix = "/table"
@@ -67,7 +70,7 @@ func (t *Target) noteFilled(ctx context.Context, out *sink.Output, parts []part)
 	}
 	for i := range parts {
 		r := parts[i].route
-		if !r.sink.Create || r.filled {
+		if r.sink.Table == "" || r.filled {
 			continue
 		}
 		query, target := t.filledKey(r.sink)
@@ -77,6 +80,38 @@ func (t *Target) noteFilled(ctx context.Context, out *sink.Output, parts []part)
 		noted = append(noted, r)
 	}
 	return noted, nil
+}
+
+// PublishedBy reads the other query's epoch row, and counts it where that query has noted one of this target's tables.
+func (t *Target) PublishedBy(ctx context.Context, query string) (p sink.Published, disown string, err error) {
+	nothing := sink.Published{Batch: checkpoint.NoBatch}
+	var shared []string
+	err = t.look(ctx, query, func(ctx context.Context, other *Target) error {
+		epochs, err := other.conn.Table(ctx, epochTable)
+		if err != nil || epochs == nil {
+			return t.fault(t.epochPlace(), err)
+		}
+		e, _, err := other.epochQuery(ctx, readEpoch)
+		p = e.Published
+		for _, r := range other.order {
+			if err != nil || r.sink.Table == "" {
+				continue
+			}
+			var got [][]string
+			key, table := other.filledKey(r.sink)
+			if got, err = other.conn.Query(ctx, readFilled, key, table); err != nil {
+				return t.epochFault(err)
+			}
+			if delete := deleteRow(key, table); len(got) > 0 && !slices.Contains(shared, delete) {
+				shared = append(shared, delete)
+			}
+		}
+		return err
+	})
+	if err != nil || len(shared) == 0 {
+		return nothing, "", err
+	}
+	return p, strings.Join(shared, "; "), nil
 }
 
 // deleteRow is the statement that removes a row of the table of epochs, for people.

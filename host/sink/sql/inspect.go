@@ -19,10 +19,21 @@ var ErrNoDatabase = errors.New("there is no database")
 // Inspect holds the tables against the sinks as Open does, and reads the epoch row without taking it over. What Open would
 // make is not made: no database, no table, no row.
 func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, error) {
-	nothing := sink.Published{Batch: checkpoint.NoBatch}
+	p := sink.Published{Batch: checkpoint.NoBatch}
+	err := t.look(ctx, o.Query, func(ctx context.Context, look *Target) (err error) {
+		if err := look.lookAtTables(ctx); err != nil || !t.exact() {
+			return err
+		}
+		p, err = look.lookAtEpoch(ctx)
+		return err
+	})
+	return p, err
+}
+
+// look calls f with a target for a query that only reads, on a connection of its own.
+func (t *Target) look(ctx context.Context, query string, f func(context.Context, *Target) error) error {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Patience)
 	defer cancel()
-	look := &Target{cfg: t.cfg, query: o.Query, order: t.order}
 	use := Use{ReadOnly: true, Session: "wasmill", Limits: t.cfg.Limits}
 	conn, err := t.cfg.Database.Connect(ctx, use)
 	if t.toBeMade(err) {
@@ -30,14 +41,10 @@ func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, err
 		conn, err = t.cfg.Database.Connect(ctx, use)
 	}
 	if err != nil {
-		return nothing, t.fault(t.place(), err)
+		return t.fault(t.place(), err)
 	}
 	defer conn.Close(ctx)
-	look.conn = conn
-	if err := look.lookAtTables(ctx); err != nil || !t.exact() {
-		return nothing, err
-	}
-	return look.lookAtEpoch(ctx)
+	return f(ctx, &Target{cfg: t.cfg, query: query, order: t.order, conn: conn})
 }
 
 // lookAtTables says what is wrong with a table, and makes none.

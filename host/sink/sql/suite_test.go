@@ -12,11 +12,16 @@ import (
 func suitePlace(t *testing.T, w *world, guarantee sink.Guarantee, s sql.Sink) sinktest.Place {
 	s.Name, s.Table, s.Create = "rows", "numbers", true
 	s.Schema = schema(t, "i: int64 not null, t: string")
-	open := func(t *testing.T) sink.Target {
-		return w.target(t, s, func(cfg *sql.Config) { cfg.Guarantee = guarantee })
+	openTable := func(table string) func(t *testing.T) sink.Target {
+		s := s
+		s.Table = table
+		return func(t *testing.T) sink.Target {
+			return w.target(t, s, func(cfg *sql.Config) { cfg.Guarantee = guarantee })
+		}
 	}
+	open := openTable(s.Table)
 	p := sinktest.Place{
-		Sink: "rows", Open: open, Shared: true,
+		Sink: "rows", Open: open, Elsewhere: openTable("elsewhere"), Shared: true,
 		Value:  func(i int) string { return fmt.Sprintf(`{"i":%d,"t":"text %d"}`, i, i) },
 		Misfit: `{"i":null}`,
 		Visible: func(t *testing.T) []string {
