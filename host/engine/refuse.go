@@ -53,8 +53,13 @@ func (s *sinkLane) placeOf(row int64) int64 {
 
 // without plans an undecided batch anew without the rows that a target refuses, and runs it. why is the error that says so.
 func (e *Engine) without(ctx context.Context, b *batch, refused *sink.Refused, why error, tries int) error {
-	if e.cfg.Errors.Policy != DeadLetter && e.cfg.Errors.Policy != Skip || tries == maxRefusals || b.decision != nil {
+	switch {
+	case b.decision != nil:
+		return leads(why, wayOutDecided)
+	case e.cfg.Errors.Policy != DeadLetter && e.cfg.Errors.Policy != Skip:
 		return why
+	case tries == maxRefusals:
+		return leads(why, wayOutMany)
 	}
 	all := &checkpoint.Refused{Revision: e.cfg.Revision}
 	if before := b.plan.Refused; before != nil && before.Revision == e.cfg.Revision {
@@ -80,6 +85,23 @@ func (e *Engine) without(ctx context.Context, b *batch, refused *sink.Refused, w
 	clear(b.staged)
 	b.close()
 	return e.runBatch(ctx, b)
+}
+
+const (
+	wayOutDecided = "the batch is decided with these rows, so none can be set aside any more: change the place that refuses them so that it takes them as they are, such as a constraint that is new or a row that somebody else has added, then start again"
+	wayOutMany    = "start again: what is found so far stays set aside, and the rest is looked for"
+)
+
+// leads gives an error another way out.
+func leads(err error, wayOut string) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return err
+	}
+	other := *f
+	other.WayOut, other.Err = wayOut, err
+	other.Place = ""
+	return &other
 }
 
 // settingAside says what becomes of rows that sinks refuse.

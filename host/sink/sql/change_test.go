@@ -3,6 +3,7 @@ package sql_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -237,5 +238,65 @@ func TestRoleDefaults(t *testing.T) {
 		if got := poor.texts(t, "SHOW "+setting); got[0] != want {
 			t.Errorf("%s is %s, want %s", setting, got[0], want)
 		}
+	}
+}
+
+// TestStatementPreparedAnew: a statement is prepared anew when its table takes a text as something else.
+func TestStatementPreparedAnew(t *testing.T) {
+	for name, c := range map[string]struct{ change, value, want, key string }{
+		"another type":        {"ALTER TABLE x ALTER COLUMN a TYPE text", `"10.0.0.1"`, "10.0.0.1", ""},
+		"more values":         {"ALTER TABLE x ALTER COLUMN a TYPE text", `"hello"`, "hello", ""},
+		"made anew":           {"DROP TABLE x; CREATE TABLE x (id bigint PRIMARY KEY, a text)", `"hello"`, "hello", ""},
+		"of the key, by name": {"ALTER TABLE x ALTER COLUMN id TYPE bigint", `"10.0.0.1"`, "10.0.0.1/32", "id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "postgres")
+			w.run(t, "CREATE TABLE x (id integer PRIMARY KEY, a inet)")
+			s := sql.Sink{Schema: schema(t, "id: int32, a: string"), Statement: "insert into x values (:id, :a)"}
+			if c.key != "" {
+				s.Table, s.Key = "x", []string{c.key}
+			}
+			target := w.open(t, s)
+			publish(t, target, 0, values(`{"id":1,"a":"10.0.0.1"}`))
+			w.script(t, c.change)
+			second := values(`{"id":2,"a":` + c.value + `}`)
+			if c.key != "" {
+				second = append(second, kv{key: "1"})
+			}
+			publish(t, target, 1, second)
+			if got := w.texts(t, "SELECT a::text FROM x WHERE id = 2"); len(got) != 1 || got[0] != c.want {
+				t.Errorf("%v, want %s", got, c.want)
+			}
+			if got := w.texts(t, "SELECT id FROM x WHERE id = 1"); c.key != "" && len(got) != 0 {
+				t.Error("the deletion deleted nothing")
+			}
+		})
+	}
+}
+
+// TestInsertRules: what a table's rules make of an INSERT they make of rows that are added, and of those that come after a rule is made.
+func TestInsertRules(t *testing.T) {
+	const log = "CREATE TABLE log (a integer, b text)"
+	for name, c := range map[string]struct{ before, after, x, log string }{
+		"instead": {"CREATE RULE r AS ON INSERT TO x DO INSTEAD INSERT INTO log VALUES (NEW.a, NEW.b)", "", "[]", "[1x 2y]"},
+		"also":    {"CREATE RULE r AS ON INSERT TO x DO ALSO INSERT INTO log VALUES (NEW.a, NEW.b)", "", "[1x 2y]", "[1x 2y]"},
+		"later":   {"", "CREATE RULE r AS ON INSERT TO x DO INSTEAD INSERT INTO log VALUES (NEW.a, NEW.b)", "[1x]", "[2y]"},
+		"dropped": {"CREATE RULE r AS ON INSERT TO x DO INSTEAD INSERT INTO log VALUES (NEW.a, NEW.b)", "DROP RULE r ON x", "[2y]", "[1x]"},
+		"off":     {"CREATE RULE r AS ON INSERT TO x DO INSTEAD NOTHING; ALTER TABLE x DISABLE RULE r", "", "[1x 2y]", "[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "postgres")
+			w.run(t, "CREATE TABLE x (a integer, b text)", log)
+			w.script(t, c.before)
+			target := w.open(t, sql.Sink{Table: "x", Schema: schema(t, "a: int32, b: string")})
+			publish(t, target, 0, values(`{"a":1,"b":"x"}`))
+			w.script(t, c.after)
+			publish(t, target, 1, values(`{"a":2,"b":"y"}`))
+			for table, want := range map[string]string{"x": c.x, "log": c.log} {
+				if got := fmt.Sprint(w.texts(t, "SELECT a::text || b FROM "+table+" ORDER BY a")); got != want {
+					t.Errorf("%s has %s, want %s", table, got, want)
+				}
+			}
+		})
 	}
 }

@@ -164,7 +164,7 @@ func (t *Target) hold(ctx context.Context, r *route) error {
 // notHeld says why a table cannot be held: it is gone, where a database says so by an error that ends the transaction.
 func (t *Target) notHeld(ctx context.Context, r *route, err error) error {
 	place := t.tablePlace(r.sink)
-	if t.cfg.Database.Explain(err).Code != CodeTable {
+	if t.cfg.Database.Explain(err).Code != CodeTable || r.sink.Statement != "" {
 		return t.sinkFault(r.sink, err)
 	}
 	if !r.sink.Create || t.conn.Rollback(ctx) != nil {

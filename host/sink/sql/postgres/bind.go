@@ -28,10 +28,13 @@ type binding struct {
 	params []field // of the statement, in place of fields
 	copy   string  // COPY statement; "" when rows go by insert
 	insert string  // INSERT from arrays
-	table  *relation
+	table  *relation // nil where there is a statement alone
 	remove string // DELETE by arrays
 	whole  bool   // all rows of a batch go into one statement
 	named  string // the prepared statement of the user
+	text   string // what it is prepared from
+	oids   []uint32 // the types of its parameters as they are given, and as the server has them
+	types  []uint32
 }
 
 // Rules implements sql.Binding.
@@ -65,6 +68,7 @@ func (c *Conn) Bind(ctx context.Context, s *sql.Sink, t *sql.Table) (sql.Binding
 		b.keys = append(b.keys, f)
 	}
 	b.remove = deleteText(t, b.keys)
+	b.table, _ = t.Private.(*relation)
 	return b, nil
 }
 
@@ -187,8 +191,12 @@ func (c *Conn) bindStatement(ctx context.Context, b *binding, s *sql.Sink) error
 	b.named = fmt.Sprintf("wasmill_%d", c.bound)
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	_, err = c.pg.Prepare(ctx, b.named, st.SQL, oids)
-	return err
+	made, err := c.pg.Prepare(ctx, b.named, st.SQL, oids)
+	if err != nil {
+		return err
+	}
+	b.text, b.oids, b.types = st.SQL, oids, made.ParamOIDs
+	return nil
 }
 
 // formOf returns how values of a type go into a column, or 0 and why they do not.

@@ -16,7 +16,7 @@ import (
 // relation is the driver's own knowledge of a table.
 type relation struct {
 	name sql.Name
-	// bulk: COPY takes rows for it. A table with row security is none, nor a view.
+	// bulk: COPY takes rows for it as INSERT does. A table with row security is none, nor a view, nor one with a rule for INSERT.
 	bulk bool
 	may  struct{ insert, update, pick bool }
 	// whole: rows may need each other by the end of a statement, so that all of a batch must be in one.
@@ -40,7 +40,8 @@ const (
 	tableQuery = `SELECT c.relkind::text, c.relrowsecurity::text, has_any_column_privilege(c.oid, 'INSERT')::text,
 	has_any_column_privilege(c.oid, 'UPDATE')::text, has_any_column_privilege(c.oid, 'SELECT')::text,
 	EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND (k.contype = 'f' AND k.confrelid = c.oid OR k.condeferrable))::text,
-	(c.relpersistence = 'u' OR EXISTS (SELECT FROM pg_catalog.pg_partition_tree(c.oid) p JOIN pg_catalog.pg_class l ON l.oid = p.relid WHERE l.relpersistence = 'u'))::text
+	(c.relpersistence = 'u' OR EXISTS (SELECT FROM pg_catalog.pg_partition_tree(c.oid) p JOIN pg_catalog.pg_class l ON l.oid = p.relid WHERE l.relpersistence = 'u'))::text,
+	EXISTS (SELECT FROM pg_catalog.pg_rewrite w WHERE w.ev_class = c.oid AND w.ev_type = '3' AND w.ev_enabled IN ('O', 'A'))::text
 FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)`
 	columnsQuery = `WITH RECURSIVE base(root, oid, typmod, needed) AS (
 	SELECT t.oid, t.oid, -1, false FROM pg_catalog.pg_type t WHERE t.oid IN (SELECT atttypid FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1))
@@ -94,7 +95,7 @@ func (c *Conn) Table(ctx context.Context, name string) (*sql.Table, error) {
 	if !strings.Contains("rpvf", rel[0]) {
 		return nil, &sql.Mismatch{Code: sql.CodeTable, Err: errors.New("it is no table but something else"), WayOut: "name a table"}
 	}
-	r := &relation{name: n, mark: mark, bulk: rel[1] == "false" && rel[0] != "v"}
+	r := &relation{name: n, mark: mark, bulk: rel[1] == "false" && rel[0] != "v" && rel[7] == "false"}
 	r.may.insert, r.may.update, r.may.pick = rel[2] == "true", rel[3] == "true", rel[4] == "true"
 	r.whole = rel[5] == "true"
 	t := &sql.Table{Name: name, Private: r, Unlogged: rel[6] == "true"}

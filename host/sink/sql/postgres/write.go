@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -35,20 +36,28 @@ func (c *Conn) Write(ctx context.Context, bound sql.Binding, ch *sql.Changes) er
 	return c.byArrays(ctx, b, b.insert, b.fields, &ch.Put)
 }
 
-// Hold implements sql.Conn. To parse an INSERT locks its table against changes until the transaction ends, without carrying
-// anything out. A statement of a user is parsed by the server with the types that it is given.
+// Hold implements sql.Conn. To parse a statement locks its tables against changes until the transaction ends, without carrying
+// anything out.
 func (c *Conn) Hold(ctx context.Context, bound sql.Binding) (bool, error) {
 	b, ok := bound.(*binding)
 	if !ok {
 		return false, errors.New("a binding of another driver")
 	}
-	if b.table == nil {
-		return true, nil
+	text := b.insert
+	if b.named != "" {
+		text = b.text
 	}
 	preparing, cancel := c.bounded(ctx)
 	defer cancel()
-	if _, err := c.pg.Prepare(preparing, "", b.insert, nil); err != nil {
+	made, err := c.pg.Prepare(preparing, "", text, b.oids)
+	if err != nil {
 		return false, err
+	}
+	if b.named != "" && !slices.Equal(made.ParamOIDs, b.types) { // texts would be read as the types that the server found before
+		return false, nil
+	}
+	if b.table == nil {
+		return true, nil
 	}
 	mark, err := c.markOf(ctx, b.table.name)
 	return mark == b.table.mark, err
