@@ -53,12 +53,10 @@ func (s *sinkLane) placeOf(row int64) int64 {
 
 // without plans an undecided batch anew without the rows that a target refuses, and runs it. why is the error that says so.
 func (e *Engine) without(ctx context.Context, b *batch, refused *sink.Refused, why error, tries int) error {
-	switch {
-	case b.decision != nil:
-		return leads(why, wayOutDecided)
-	case e.cfg.Errors.Policy != DeadLetter && e.cfg.Errors.Policy != Skip:
+	if e.cfg.Errors.Policy != DeadLetter && e.cfg.Errors.Policy != Skip || b.decision != nil {
 		return why
-	case tries == maxRefusals:
+	}
+	if tries == maxRefusals {
 		return leads(why, wayOutMany)
 	}
 	all := &checkpoint.Refused{Revision: e.cfg.Revision}
@@ -88,19 +86,18 @@ func (e *Engine) without(ctx context.Context, b *batch, refused *sink.Refused, w
 }
 
 const (
-	wayOutDecided = "the batch is decided with these rows, so none can be set aside any more: change the place that refuses them so that it takes them as they are, such as a constraint that is new or a row that somebody else has added, then start again"
+	wayOutDecided = "the batch is decided with these rows, so none of them can be set aside or changed any more: make the place take them as they are (a constraint that is new there, a row that somebody else has added, a type that is narrower), then start again"
 	wayOutMany    = "start again: what is found so far stays set aside, and the rest is looked for"
 )
 
-// leads gives an error another way out.
+// leads gives a fault another way out.
 func leads(err error, wayOut string) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
 		return err
 	}
 	other := *f
-	other.WayOut, other.Err = wayOut, err
-	other.Place = ""
+	other.WayOut = wayOut
 	return &other
 }
 

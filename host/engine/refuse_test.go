@@ -168,3 +168,30 @@ func TestRefusedUnderOtherPolicies(t *testing.T) {
 		t.Errorf("all are refused: %d letters", n)
 	}
 }
+
+// TestRefusedOnceDecided: a decided batch keeps its rows. What a place refuses that took them is the place's to mend, and after
+// that the batch is published; what is left is said, and not that rows may be set aside.
+func TestRefusedOnceDecided(t *testing.T) {
+	for _, policy := range []engine.Policy{engine.DeadLetter, engine.Stop} {
+		t.Run(string(policy), func(t *testing.T) {
+			w, input := refusing(t)
+			w.policy = policy
+			if policy == engine.Stop {
+				w.misfit = ""
+			}
+			w.killAt("target.publish main")
+			w.stores["main"].DropStaged()
+			w.refuse["main"] = func(v string) bool { return v == "v001" }
+			err := w.run(&sim.Process{})
+			f, _ := errors.AsType[*fault.Error](err)
+			if f == nil || f.Code() != "sim.refused" || !strings.Contains(f.Hint(), "the batch is decided") || strings.Contains(f.Hint(), "set them aside") {
+				t.Fatalf("%v: %+v", err, f)
+			}
+			w.refuse = nil
+			w.mustRun()
+			if policy == engine.DeadLetter {
+				w.wantRefused(input)
+			}
+		})
+	}
+}

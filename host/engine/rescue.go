@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/wasmill/wasmill/host/sink"
@@ -72,6 +73,9 @@ func (r *rescue) publish(ctx context.Context, lost []sink.Target) error {
 			}
 		}
 		staged, err := t.Stage(ctx, out)
+		if errors.As(err, new(*sink.Refused)) {
+			err = leads(err, wayOutDecided)
+		}
 		if err != nil {
 			return fmt.Errorf("target %s: stage again: %w", t.ID(), err)
 		}

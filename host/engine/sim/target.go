@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/sink"
 )
 
@@ -155,7 +156,7 @@ func (t *Target) Stage(_ context.Context, out sink.Output) (sink.Staged, error) 
 		}
 	}
 	if len(refused) > 0 {
-		return nil, fmt.Errorf("target %s: %w", t.Name, &sink.Refused{Rows: refused, Err: errors.New("a constraint is broken")})
+		return nil, fault.New("sim.refused", "target "+t.Name, &sink.Refused{Rows: refused, Err: errors.New("a constraint is broken")}, "mend the rows or set them aside")
 	}
 	t.Store.mu.Lock()
 	defer t.Store.mu.Unlock()
