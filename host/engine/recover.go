@@ -114,7 +114,7 @@ func (e *Engine) found(ctx context.Context, plan *checkpoint.Plan) (*batch, erro
 // waited for when it is opened. next is the batch that comes, dec its decision, before the one before.
 func (e *Engine) lookFirst(ctx context.Context, next checkpoint.BatchID, dec, before *checkpoint.Decision) error {
 	pubs := map[string]sink.Published{}
-	for _, t := range e.targets {
+	for i, t := range e.targets {
 		look, ok := t.(sink.Inspector)
 		if !ok {
 			continue
@@ -133,6 +133,9 @@ func (e *Engine) lookFirst(ctx context.Context, next checkpoint.BatchID, dec, be
 			if err := CheckNoted(ctx, e.cfg.Log, t, p, dec, mark); err != nil {
 				return err
 			}
+		}
+		if err := CheckNeighbours(t, e.targets[:i]); err != nil {
+			return fmt.Errorf("open target %s: %w", t.ID(), err)
 		}
 		pubs[t.ID()] = p
 	}

@@ -106,7 +106,8 @@ func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, e
 		}
 	}
 	var found []checkpoint.Finding
-	for _, one := range distinct(targets) {
+	all := distinct(targets)
+	for i, one := range all {
 		target, ok := one.(interface {
 			sink.Target
 			sink.Inspector
@@ -126,6 +127,9 @@ func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, e
 		}
 		if err == nil {
 			err = engine.CheckOrigin(ctx, origin, target, published)
+		}
+		if err == nil {
+			err = engine.CheckNeighbours(target, all[:i])
 		}
 		f, ok := errors.AsType[*fault.Error](err)
 		switch {

@@ -21,7 +21,10 @@ var ErrNoDatabase = errors.New("there is no database")
 func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, error) {
 	p := sink.Published{Batch: checkpoint.NoBatch}
 	err := t.look(ctx, o.Query, func(ctx context.Context, look *Target) (err error) {
-		if err := look.lookAtTables(ctx); err != nil || !t.exact() {
+		if err := look.lookAtTables(ctx); err != nil {
+			return err
+		}
+		if t.places, err = look.lookAtPlaces(ctx); err != nil || !t.exact() {
 			return err
 		}
 		p, err = look.lookAtEpoch(ctx)

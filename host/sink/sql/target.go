@@ -26,6 +26,7 @@ type Target struct {
 	newest     sink.Published
 	fencedBy   error // another owner has it, or the row is not what it was: only Open may take it over
 	staged     *staged
+	places     map[*route]string // of tables, by the server's own names; nil until they are looked at
 }
 
 var (

@@ -23,17 +23,17 @@ type field struct {
 // binding implements sql.Binding.
 type binding struct {
 	rules  []sql.Rule
-	fields []field // of rows
-	keys   []field // of deletions
-	params []field // of the statement, in place of fields
-	copy   string  // COPY statement; "" when rows go by insert
-	insert string  // INSERT from arrays
+	fields []field   // of rows
+	keys   []field   // of deletions
+	params []field   // of the statement, in place of fields
+	copy   string    // COPY statement; "" when rows go by insert
+	insert string    // INSERT from arrays
 	table  *relation // nil where there is a statement alone
-	remove string // DELETE by arrays
-	whole  bool   // all rows of a batch go into one statement
-	named  string // the prepared statement of the user
-	text   string // what it is prepared from
-	oids   []uint32 // the types of its parameters as they are given, and as the server has them
+	remove string    // DELETE by arrays
+	whole  bool      // all rows of a batch go into one statement
+	named  string    // the prepared statement of the user
+	text   string    // what it is prepared from
+	oids   []uint32  // the types of its parameters as they are given, and as the server has them
 	types  []uint32
 }
 

@@ -94,7 +94,7 @@ var states = map[string]sql.Problem{
 	"42P10": {Code: sql.CodeKey, WayOut: "create a unique index on the columns of `key`"},
 	"53100": {Code: sql.CodeFull, Passing: true, WayOut: "make room on the server's disk"},
 	"53300": {Code: sql.CodeUnreachable, Passing: true, WayOut: "the server has no connection left: close others or raise max_connections"},
-	"55P03": {Code: sql.CodeLocked, Passing: true, WayOut: "see in pg_locks who holds the lock; `lockTimeout` of the connection is how long it is waited for"},
+	"55P03": {Code: sql.CodeLocked, Passing: true, WayOut: "see in pg_locks who holds the lock, and whether that is another connection of this job, whose sinks can share one; `lockTimeout` of the connection is how long it is waited for"},
 	"57014": {Code: sql.CodeTimeout, Passing: true, WayOut: "see in pg_stat_activity what keeps the server busy; `statementTimeout` of the connection is how long a statement may take"},
 	"42601": {Code: sql.CodeStatement, WayOut: "correct the sink's statement"},
 	"42P18": {Code: sql.CodeStatement, WayOut: "say the type of a parameter with a cast, such as :column::text"},

@@ -212,6 +212,24 @@ func typeName(t rows.Type) string {
 	return "text"
 }
 
+// placeQuery knows a server by the moment of its start.
+const placeQuery = `SELECT concat_ws('.', extract(epoch FROM pg_postmaster_start_time()), quote_ident(current_database()),
+	quote_ident(coalesce(n.nspname, nullif($2, ''), current_schema())), quote_ident(coalesce(c.relname, $3)))
+FROM (SELECT pg_catalog.to_regclass($1) AS oid) AS named LEFT JOIN pg_catalog.pg_class c ON c.oid = named.oid LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace`
+
+// Place implements sql.Conn.
+func (c *Conn) Place(ctx context.Context, name string) (string, error) {
+	n, err := sql.ParseName(name)
+	if err != nil {
+		return "", err
+	}
+	got, err := c.Query(ctx, placeQuery, n.Quoted(), n.Schema, n.Table)
+	if err != nil || len(got) == 0 {
+		return "", err
+	}
+	return got[0][0], nil
+}
+
 // maxIdent is how many bytes of a name the server keeps.
 const maxIdent = 63
 

@@ -209,6 +209,9 @@ func typeName(t rows.Type) string {
 	return "TEXT"
 }
 
+// Place implements sql.Conn: a job has one connection to a file.
+func (c *Conn) Place(context.Context, string) (string, error) { return "", nil }
+
 // MayCreate implements sql.Conn: who may write to the file may make tables.
 func (c *Conn) MayCreate(context.Context, string) error { return nil }
 
