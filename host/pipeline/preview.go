@@ -320,7 +320,7 @@ func (v *Preview) upcoming(ctx context.Context, p *Program, t *tail) (err error)
 		s := &p.Job.Sources[i]
 		settled := planned && !engine.Outdated(t.plan, s.Name, reads(s))
 		if planned && !settled {
-			v.Planned, v.Waiting.Words = false, "planned, not decided, with other settings of a source, of which nothing is decided: the next start plans it anew"
+			v.Planned, v.Waiting.Words = false, "planned, not decided, with other settings of a source: the next start plans it anew"
 		}
 		if settled || !planned {
 			err = v.moved(sources[s.Name], s.Name, t.plan.Position(s.Name))
