@@ -94,7 +94,7 @@ func (c *Config) check() error {
 	}
 	for i := range c.Sinks {
 		s := &c.Sinks[i]
-		if err := s.check(); err != nil {
+		if err := s.check(c.Database.Kind()); err != nil {
 			return fmt.Errorf("sink %s: %w", s.Name, err)
 		}
 		if slices.ContainsFunc(c.Sinks[:i], func(o Sink) bool { return o.Name == s.Name }) {
@@ -106,7 +106,7 @@ func (c *Config) check() error {
 
 const maxTarget = 255 // bytes
 
-func (s *Sink) check() error {
+func (s *Sink) check(kind string) error {
 	switch {
 	case s.Name == "":
 		return errors.New("a name is needed")
@@ -139,7 +139,7 @@ func (s *Sink) check() error {
 	if s.Statement == "" {
 		return nil
 	}
-	_, err := ParseStatement(s.Statement, s.Schema)
+	_, err := ParseStatement(kind, s.Statement, s.Schema)
 	return err
 }
 

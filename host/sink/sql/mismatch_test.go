@@ -55,6 +55,7 @@ func TestTablesThatDoNotFit(t *testing.T) {
 		"converted text":     {"sqlite", "CREATE TABLE x (a NUMERIC)", sql.Sink{}, "a: string", sql.CodeType, nil},
 		"no table but":       {"postgres", "CREATE SEQUENCE x", sql.Sink{}, "a: int32", sql.CodeTable, []string{"something else"}},
 		"bad statement":      {"", "CREATE TABLE x (a integer)", sql.Sink{Statement: "insert into x values (:a) nonsense ("}, "a: int32", sql.CodeStatement, []string{"statement"}},
+		"server's place":     {"postgres", "CREATE TABLE x (a integer)", sql.Sink{Statement: "insert into x (a) -- ö\n values (:a), (:a + nope)"}, "a: int32", sql.CodeColumn, []string{`"nope"`, ", at 2:21 of the statement"}},
 		"statement's table":  {"", "SELECT 1", sql.Sink{Statement: "insert into y values (:a)"}, "a: int32", sql.CodeTable, []string{"the table that the statement names"}},
 		"keyed statement":    {"", "CREATE TABLE x (a integer PRIMARY KEY)", sql.Sink{Statement: "insert into y values (:a)", Key: []string{"a"}}, "a: int32", sql.CodeTable, []string{"the table that the statement names"}},
 		"another's table":    {"sqlite", "CREATE TABLE x (a integer REFERENCES z (b))", sql.Sink{}, "a: int32", sql.CodeTable, []string{"a foreign key", "z"}},

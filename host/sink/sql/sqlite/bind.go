@@ -155,7 +155,7 @@ func conflictText(s *sql.Sink, names []string) string {
 }
 
 func (c *Conn) bindStatement(ctx context.Context, b *binding, s *sql.Sink) error {
-	st, err := sql.ParseStatement(s.Statement, s.Schema)
+	st, err := sql.ParseStatement("sqlite", s.Statement, s.Schema)
 	if err != nil {
 		return &sql.Mismatch{Code: sql.CodeStatement, Err: err, WayOut: "correct the sink's statement"}
 	}
