@@ -82,6 +82,7 @@ type statementParser struct {
 	columns []int
 	places  []places
 	verb    string
+	within  int  // brackets that are open
 	ended   bool // by a semicolon
 }
 
@@ -132,6 +133,10 @@ func (p *statementParser) token() (int, error) {
 		return dollarQuoted(s)
 	case isNameByte(s[0]):
 		return p.word(s)
+	case s[0] == '[':
+		p.within++
+	case s[0] == ']':
+		p.within--
 	}
 	return 1, nil
 }
@@ -157,23 +162,31 @@ func (p *statementParser) colon(s string) (int, error) {
 			return 0, fmt.Errorf("a cast is written CAST(:column AS type) in %s", p.dialect.name)
 		}
 	}
+	if p.within > 0 && !beginsName(s[1:]) {
+		return 1, nil // of a part of an array, [1:2]
+	}
 	return 0, p.parameter(s)
+}
+
+// beginsName reports whether the name of a parameter stands at the start of s.
+func beginsName(s string) bool {
+	return s != "" && (s[0] == '"' || isNameByte(s[0]) && (s[0] < '0' || s[0] > '9'))
 }
 
 func (p *statementParser) parameter(s string) error {
 	name, length := "", 0
 	switch {
-	case len(s) > 1 && s[1] == '"':
+	case !beginsName(s[1:]):
+		return errors.New("a colon without a name")
+	case s[1] == '"':
 		n, err := quoted(s[1:], '"', false)
 		if err != nil {
 			return err
 		}
 		name, length = strings.ReplaceAll(s[2:n], `""`, `"`), 1+n
-	case len(s) > 1 && isNameByte(s[1]) && (s[1] < '0' || s[1] > '9'):
+	default:
 		n := nameLength(s[1:])
 		name, length = s[1:1+n], 1+n
-	default:
-		return errors.New("a colon without a name")
 	}
 	col := p.schema.Index(name)
 	if col < 0 {

@@ -34,6 +34,7 @@ func TestParseStatement(t *testing.T) {
 		{pg, "/* :b /* nested */ :b */ update t set a=:a", "/* :b /* nested */ :b */ update t set a=$1", []int{0}},
 		{pg, "select f(x := :a, y => it$s, z := 'it''s :b', a$x$ + :b, b$x$)", "select f(x := $1, y => it$s, z := 'it''s :b', a$x$ + $2, b$x$)", []int{0, 1}},
 		{pg, "select :a where j ? 'k' and j @> :b and a[:a] = 1", "select $1 where j ? 'k' and j @> $2 and a[$3] = 1", []int{0, 1, 0}},
+		{pg, "select a[1:2], (b)[:], b[ : 2][c[1]: :a], :b", "select a[1:2], (b)[:], b[ : 2][c[1]: $1], $2", []int{0, 1}},
 		{lite, "/* :b /* not nested */ update t set a=:a /* ' /**/", "/* :b /* not nested */ update t set a=$1 /* ' /**/", []int{0}},
 		{lite, "insert into [t :b] (`a :b``?`, [it's], [\"]) values (:a, x'00', e'\\')", "insert into [t :b] (`a :b``?`, [it's], [\"]) values ($1, x'00', e'\\')", []int{0}},
 	} {
@@ -65,6 +66,8 @@ func TestParseStatement(t *testing.T) {
 		{both, "insert into t values (:a, 1$1)", "parameter $1: "},
 		{both, "insert into t values (:a, : b)", "without a name"},
 		{both, "insert into t values (:a, :1)", "without a name"},
+		{both, "insert into t values (:a, a[1], :1)", "without a name"},
+		{both, "insert into t values (:a, :", "without a name"},
 		{both, "insert into t values (:a, \x00)", "zero byte"},
 		{both, "insert into t values (:\"a)", "not closed"},
 		{pg, "insert into t values (:a, $1)", "have names here, as :column"},
