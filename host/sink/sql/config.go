@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/wasmill/wasmill/host/fault"
@@ -120,7 +121,7 @@ func (s *Sink) check(kind string) error {
 		if err != nil {
 			return err
 		}
-		if name.Table == epochTable {
+		if strings.EqualFold(name.Table, epochTable) {
 			return fmt.Errorf("table %s says what is published; rows cannot go there", epochTable)
 		}
 	}

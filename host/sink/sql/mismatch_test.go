@@ -53,6 +53,7 @@ func TestTablesThatDoNotFit(t *testing.T) {
 		"lossy integer":      {"sqlite", "CREATE TABLE x (a REAL)", sql.Sink{}, "a: int64", sql.CodeType, nil},
 		"strict":             {"sqlite", "CREATE TABLE x (a TEXT) STRICT", sql.Sink{}, "a: binary", sql.CodeType, []string{"strict"}},
 		"converted text":     {"sqlite", "CREATE TABLE x (a NUMERIC)", sql.Sink{}, "a: string", sql.CodeType, nil},
+		"a type for texts":   {"sqlite", "CREATE TABLE x (a STRING)", sql.Sink{}, "a: string", sql.CodeType, []string{"STRING", "makes numbers of them", "TEXT keeps them"}},
 		"no table but":       {"postgres", "CREATE SEQUENCE x", sql.Sink{}, "a: int32", sql.CodeTable, []string{"something else"}},
 		"bad statement":      {"", "CREATE TABLE x (a integer)", sql.Sink{Statement: "insert into x values (:a) nonsense ("}, "a: int32", sql.CodeStatement, []string{"statement"}},
 		"server's place":     {"postgres", "CREATE TABLE x (a integer)", sql.Sink{Statement: "insert into x (a) -- ö\n values (:a), (:a + nope)"}, "a: int32", sql.CodeColumn, []string{`"nope"`, ", at 2:21 of the statement"}},

@@ -189,6 +189,9 @@ func lossy(a affinity, t rows.Type) string {
 	if t.Kind == rows.Decimal && (a == toNumeric || a == toReal) {
 		return fmt.Sprintf("SQLite keeps %d digits of a number there; a TEXT column keeps all", realDigits)
 	}
+	if t.Kind == rows.String && a == toNumeric {
+		return "SQLite goes by the name of the type, has none of that name for texts, and makes numbers of them where it can; TEXT keeps them"
+	}
 	return ""
 }
 

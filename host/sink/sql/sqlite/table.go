@@ -71,6 +71,9 @@ func (c *Conn) Table(ctx context.Context, name string) (*sql.Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	if strings.EqualFold(n.Schema, "temp") {
+		return nil, &sql.Mismatch{Code: sql.CodeTable, Err: errors.New("a table of temp is gone when the job ends"), WayOut: "name a table of the file"}
+	}
 	where, args := "name = $1 COLLATE NOCASE", []string{n.Table}
 	if n.Schema != "" {
 		where, args = where+" AND schema = $2 COLLATE NOCASE", append(args, n.Schema)
