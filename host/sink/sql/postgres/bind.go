@@ -171,7 +171,7 @@ func deleteText(t *sql.Table, keys []field) string {
 // bindStatement prepares a user's statement. Texts and nested values stand where a literal in quotes would; all else has
 // its type.
 func (c *Conn) bindStatement(ctx context.Context, b *binding, s *sql.Sink) error {
-	st, err := sql.ParseStatement(s.Statement, s.Schema)
+	st, err := sql.ParseStatement("postgres", s.Statement, s.Schema)
 	if err != nil {
 		return &sql.Mismatch{Code: sql.CodeStatement, Err: err, WayOut: "correct the sink's statement"}
 	}
@@ -187,7 +187,7 @@ func (c *Conn) bindStatement(ctx context.Context, b *binding, s *sql.Sink) error
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	_, err = c.pg.Prepare(ctx, b.named, st.SQL, oids)
-	return err
+	return placed(&st, err)
 }
 
 // formOf returns how values of a type go into a column, or 0 and why they do not.
