@@ -143,7 +143,7 @@ func describeConnections() Field {
 					"dialTimeout, requestTimeout."),
 				kind("schemaRegistry", "A schema registry with Confluent's API: urls (of instances of one registry), auth {username, password, or token}, tls {ca, cert, key (PEM texts), "+
 					"serverName, insecureSkipVerify}, timeout of a request. What it has said is kept in the checkpoint under the connection's name: another registry needs another name."),
-				kind("postgres", "A PostgreSQL database: url, as postgres://user:password@host:5432/database?sslmode=verify-full; connectTimeout (10s, or the url's connect_timeout), "+
+				kind("postgres", "A PostgreSQL database: url, as postgres://user:password@host:5432/database?sslmode=verify-full, with special characters of the password as %XX, or without it and the password in PGPASSWORD; connectTimeout (10s, or the url's connect_timeout), "+
 					"lockTimeout (30s, the longest wait for a lock of somebody else), statementTimeout (5m, the longest that one statement may take, and writing a batch by COPY is one)."),
 				kind("sqlite", "A SQLite database: path of its file, relative to the job file; lockTimeout (30s, the longest wait for another process's lock), "+
 					"statementTimeout (5m, the longest that writing a sink's rows of a batch may take)."),

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/wasmill/wasmill/host/sink"
 	"github.com/wasmill/wasmill/host/sink/sql"
 )
@@ -19,6 +21,7 @@ func TestTableChangedUnderneath(t *testing.T) {
 		"table dropped":  {"", "DROP TABLE x", "CREATE TABLE x (a integer, b text)", sql.CodeTable},
 		"other type":     {"postgres", "ALTER TABLE x ALTER COLUMN a TYPE real", "ALTER TABLE x ALTER COLUMN a TYPE integer", sql.CodeType},
 		"new column":     {"postgres", "TRUNCATE x; ALTER TABLE x ADD COLUMN c integer NOT NULL", "ALTER TABLE x DROP COLUMN c", sql.CodeColumn},
+		"unlogged":       {"postgres", "ALTER TABLE x SET UNLOGGED", "ALTER TABLE x SET LOGGED", sql.CodeUnlogged},
 		"made anew":      {"", "DROP TABLE x; CREATE TABLE x (a text, b text)", "DROP TABLE x; CREATE TABLE x (a integer, b text)", sql.CodeType},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,5 +187,55 @@ func TestTableWidened(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestTypeWidened: so is what changed in a column's type alone, or took the table's place.
+func TestTypeWidened(t *testing.T) {
+	for name, c := range map[string]struct{ ddl, change, value string }{
+		"enum, new value":    {"CREATE TYPE mood AS ENUM ('sad'); CREATE TABLE x (id integer PRIMARY KEY, a mood)", "ALTER TYPE mood ADD VALUE 'glad'", `"glad"`},
+		"enum, renamed":      {"CREATE TYPE mood AS ENUM ('sad'); CREATE TABLE x (id integer PRIMARY KEY, a mood)", "ALTER TYPE mood RENAME VALUE 'sad' TO 'glad'", `"glad"`},
+		"enum in a domain":   {"CREATE TYPE mood AS ENUM ('sad'); CREATE DOMAIN d AS mood; CREATE TABLE x (id integer PRIMARY KEY, a d)", "ALTER TYPE mood ADD VALUE 'glad'", `"glad"`},
+		"domain takes null":  {"CREATE DOMAIN d AS text NOT NULL; CREATE TABLE x (id integer PRIMARY KEY, a d)", "ALTER DOMAIN d DROP NOT NULL", "null"},
+		"replaced by a view": {"CREATE TABLE x (id integer, a text)", "ALTER TABLE x RENAME TO y; CREATE VIEW x AS SELECT id, a FROM y", `"b"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "postgres")
+			w.script(t, c.ddl)
+			target := w.open(t, sql.Sink{Table: "x", Schema: schema(t, "id: int32, a: string")})
+			publish(t, target, 0, values(`{"id":1,"a":"sad"}`))
+			w.script(t, c.change)
+			publish(t, target, 1, values(`{"id":2,"a":`+c.value+`}`))
+			if got := w.texts(t, "SELECT coalesce(to_json(a::text)::text, 'null') FROM x WHERE id = 2"); len(got) != 1 || got[0] != c.value {
+				t.Errorf("%v, want %s", got, c.value)
+			}
+		})
+	}
+}
+
+// TestRoleDefaults: what a role's settings make of texts, times and sessions does not reach what the job writes.
+func TestRoleDefaults(t *testing.T) {
+	w := newWorld(t, "postgres")
+	poor, role := w.poor(t)
+	for _, set := range []string{
+		"timezone = 'Asia/Tokyo'", "datestyle = 'German'", "intervalstyle = 'sql_standard'", "extra_float_digits = -10", "standard_conforming_strings = off",
+		"idle_session_timeout = '5s'", "idle_in_transaction_session_timeout = '5s'", "synchronous_commit = off",
+	} {
+		w.run(t, "ALTER ROLE "+role+" SET "+set)
+	}
+	w.run(t, "CREATE TABLE x (a timestamp, b timestamptz, c date, d interval, e text, f text)", "GRANT SELECT, INSERT ON x TO "+role, sql.EpochTable, "GRANT SELECT, INSERT, UPDATE ON wasmill_epoch TO "+role)
+	target := poor.open(t, sql.Sink{
+		Schema:    schema(t, "at: timestamp, day: string, span: string, n: double"),
+		Statement: `insert into x values (:at, :at, :day, :span, :n::text, 'a\' || :day)`,
+	})
+	publish(t, target, 0, values(`{"at":"2020-06-01T00:00:00Z","day":"2020-06-01","span":"-1 2:03:04","n":0.1234567890123}`))
+	if diff := cmp.Diff([]string{`2020-06-01 00:00:00 1590969600 2020-06-01 -1 days +02:03:04 0.1234567890123 a\2020-06-01`},
+		w.texts(t, "SELECT concat_ws(' ', a, extract(epoch FROM b)::bigint, c, d, e, f) FROM x")); diff != "" {
+		t.Errorf("the table has (-want +got):\n%s", diff)
+	}
+	for setting, want := range map[string]string{"idle_session_timeout": "0", "idle_in_transaction_session_timeout": "1min", "synchronous_commit": "on"} {
+		if got := poor.texts(t, "SHOW "+setting); got[0] != want {
+			t.Errorf("%s is %s, want %s", setting, got[0], want)
+		}
 	}
 }

@@ -74,6 +74,9 @@ type Conn interface {
 	Write(ctx context.Context, b Binding, c *Changes) error
 	// Check has constraints checked now that the database would check at the commit.
 	Check(ctx context.Context) error
+	// Waits says whether an error of Write or Check is about a constraint that holds for whole statements or transactions, so that
+	// other rows may satisfy it.
+	Waits(ctx context.Context, err error) (bool, error)
 	// Commit commits. An error says nothing about whether it is committed.
 	Commit(ctx context.Context) error
 	// Rollback ends the transaction without effect, or finds that the database has ended it so.
@@ -103,6 +106,8 @@ type Table struct {
 	Columns []Column
 	// Unique are the sets of columns that the database keeps unique and that an upsert can go by.
 	Unique [][]string
+	// Unlogged: the database empties it when it has crashed.
+	Unlogged bool
 	// Private is the driver's own knowledge.
 	Private any
 }

@@ -142,6 +142,9 @@ func (t *Target) unclaimed(ctx context.Context) error {
 
 func (t *Target) ensureEpochTable(ctx context.Context) error {
 	table, err := t.conn.Table(ctx, epochTable)
+	if err == nil && table != nil {
+		err = t.lasts(epochTable, table)
+	}
 	if err != nil || table != nil {
 		return t.fault(t.epochPlace(), err)
 	}

@@ -200,6 +200,8 @@ func TestDatabasesThatRefuse(t *testing.T) {
 		"nobody listens": {"postgres://wasmill:wrong-secret@127.0.0.1:1/postgres?sslmode=disable", sql.CodeUnreachable, true},
 		"no such host":   {"postgres://wasmill:wrong-secret@nowhere.invalid/postgres?sslmode=disable", sql.CodeUnreachable, true},
 		"no TLS":         {strings.Replace(strings.Replace(w.url, "//wasmill@", "//wasmill:wrong-secret@", 1), "sslmode=disable", "sslmode=require", 1), sql.CodeAuth, false},
+		"no parameter":   {with(t, w.url, "pool_max_conns", "5"), sql.CodeConfig, false},
+		"no value of it": {with(t, w.url, "timezone", "nowhere/at_all"), sql.CodeConfig, false},
 		"read only":      {with(t, w.url, "default_transaction_read_only", "on"), sql.CodeReadOnly, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,10 +222,15 @@ func TestDatabasesThatRefuse(t *testing.T) {
 func TestBadURLs(t *testing.T) {
 	for _, address := range []string{
 		"", "mysql://u:secret@h/d", "postgres://u:sec%ret@h/d", "postgres://u:secret@h:port/d", "postgres://u:secret@h/d?sslmode=secret", "host=h password=secret",
+		"postgres://u:s@secret@h/d", "postgres://u:p@ss/secret@h:5432/d", "postgres://u:1#secret@h/d", "postgres://u:1?secret@h/d", "postgres://u:1,b#secret@h/d",
+		"postgres://u:p@s?secret@h/d", "postgres://u:p@s?x=secret@h/d", "postgres://u:p@s,b/secret@h,i/d", "postgres://u:p[secret@h/d",
 		"postgres://u:secret@h/d?connect_timeout=x", "postgres://u:se cret@h/d", "postgres://u:secret@a:1,b:x/d",
 	} {
 		_, err := postgres.New("db", address)
 		f := wantFault(t, err, sql.CodeConfig)
+		if strings.HasPrefix(address, "postgres://u:") && !strings.Contains(err.Error(), "%40") {
+			t.Errorf("%s: %v does not say how a password is written", address, err)
+		}
 		if text := err.Error() + f.Hint(); strings.Contains(text, "secret") || strings.Contains(text, "sec%") || strings.Contains(text, "cret@") {
 			t.Errorf("%s: the password is shown: %s", address, text)
 		}
@@ -363,6 +370,10 @@ func TestAtLeastOnce(t *testing.T) {
 		}
 		if got := w.texts(t, query); got[0] != "0" {
 			t.Error("there is a table of epochs")
+		}
+		if w.kind == "postgres" {
+			w.run(t, "ALTER TABLE x SET UNLOGGED")
+			w.open(t, numbers(t), plain)
 		}
 	})
 }

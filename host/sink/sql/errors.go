@@ -16,6 +16,7 @@ const (
 	CodeDatabase    = "sql.database"    // there is no such database, or its file is none
 	CodeTable       = "sql.table"       // a table is missing, or cannot be made
 	CodeRecreated   = "sql.recreated"   // a table that the job has published in is gone
+	CodeUnlogged    = "sql.unlogged"    // the database empties a table after a crash
 	CodeMoved       = "sql.moved"       // the database's file is not where it was
 	CodeColumn      = "sql.column"      // a column is missing, or has no value
 	CodeType        = "sql.type"        // a column takes no such values
@@ -49,10 +50,15 @@ type Problem struct {
 	// Column and Detail are what the database says of a row, where it does.
 	Column, Detail string
 	WayOut         string
+	// Together is the way out where rows are refused together and none of them alone.
+	Together string
 }
 
 // WayOutRow is the way out of rows that are refused.
 const WayOutRow = "mend the records, the constraint or the transform and start again, or set such records aside by `errors: {policy: dead-letter, deadLetters: <sink>}`"
+
+// wayOutTogether is the way out where no row can be set aside.
+const wayOutTogether = "no row is refused by itself: see which rows the table's constraints and triggers do not take in one transaction, and mend those, or the transform"
 
 // Mismatch says why a table and a sink do not go together.
 type Mismatch struct {

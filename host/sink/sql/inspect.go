@@ -86,7 +86,7 @@ func (t *Target) lookAt(ctx context.Context, s *Sink, made map[string]bool) erro
 			made[s.Table] = true
 			return t.fault(place, t.lookAtNew(ctx, s))
 		}
-		if err := fits(s, table); err != nil {
+		if err := t.fits(s, table); err != nil {
 			return t.sinkFault(s, err)
 		}
 	}
@@ -134,6 +134,9 @@ func (t *Target) lookAtEpoch(ctx context.Context) (sink.Published, error) {
 	}
 	if table == nil {
 		return nothing, t.epochNotMade(t.conn.MayCreate(ctx, epochTable))
+	}
+	if err := t.lasts(epochTable, table); err != nil {
+		return nothing, t.fault(t.epochPlace(), err)
 	}
 	e, _, err := t.epochQuery(ctx, readEpoch)
 	if err != nil {

@@ -55,6 +55,9 @@ func TestTablesThatDoNotFit(t *testing.T) {
 		"converted text":     {"sqlite", "CREATE TABLE x (a NUMERIC)", sql.Sink{}, "a: string", sql.CodeType, nil},
 		"a type for texts":   {"sqlite", "CREATE TABLE x (a STRING)", sql.Sink{}, "a: string", sql.CodeType, []string{"STRING", "makes numbers of them", "TEXT keeps them"}},
 		"no table but":       {"postgres", "CREATE SEQUENCE x", sql.Sink{}, "a: int32", sql.CodeTable, []string{"something else"}},
+		"unlogged":           {"postgres", "CREATE UNLOGGED TABLE x (a integer)", sql.Sink{}, "a: int32", sql.CodeUnlogged, []string{"crash", "ALTER TABLE x SET LOGGED", "idempotence: none"}},
+		"unlogged partition": {"postgres", "CREATE TABLE x (a integer) PARTITION BY LIST (a); CREATE UNLOGGED TABLE p PARTITION OF x FOR VALUES IN (1)", sql.Sink{}, "a: int32", sql.CodeUnlogged, []string{"partition"}},
+		"unlogged epochs":    {"postgres", "CREATE TABLE x (a integer); " + strings.Replace(sql.EpochTable, "TABLE", "UNLOGGED TABLE", 1), sql.Sink{}, "a: int32", sql.CodeUnlogged, []string{"table wasmill_epoch", "ALTER TABLE wasmill_epoch SET LOGGED"}},
 		"bad statement":      {"", "CREATE TABLE x (a integer)", sql.Sink{Statement: "insert into x values (:a) nonsense ("}, "a: int32", sql.CodeStatement, []string{"statement"}},
 		"server's place":     {"postgres", "CREATE TABLE x (a integer)", sql.Sink{Statement: "insert into x (a) -- ö\n values (:a), (:a + nope)"}, "a: int32", sql.CodeColumn, []string{`"nope"`, ", at 2:21 of the statement"}},
 		"statement's table":  {"", "SELECT 1", sql.Sink{Statement: "insert into y values (:a)"}, "a: int32", sql.CodeTable, []string{"the table that the statement names"}},
@@ -130,6 +133,47 @@ func TestOtherTypes(t *testing.T) {
 					t.Fatalf("%q, want %q", got, c.want)
 				}
 			})
+		})
+	}
+}
+
+// TestLengths: what a type says of length or digits cuts and rounds nothing, whichever way rows go.
+func TestLengths(t *testing.T) {
+	const (
+		ddl = "CREATE DOMAIN five AS char(5); CREATE DOMAIN deep AS five; CREATE TYPE mood AS ENUM ('fine day', 'x'); " +
+			"CREATE TABLE x (id integer PRIMARY KEY, a char(5), b varchar(5), c five, d deep, e char, f mood, g numeric(9,2), h numeric, i timestamp(6), j jsonb, k bpchar)"
+		columns = "id: int32, a: string, b: string, c: string, d: string, e: string, f: string, g: decimal(9,2), h: decimal(38,9), i: timestamp_ntz, j: string, k: string"
+		in      = `{"id":1,"a":"abcde","b":"vwxyz","c":"fghij","d":"äöüß€","e":"q","f":"fine day","g":1234567.89,"h":12345678901234567890.123456789,"i":"2020-01-01T00:00:00.123456","j":"[1.50]","k":"long text"}`
+		want    = "1 abcde vwxyz fghij äöüß€ q fine day 1234567.89 12345678901234567890.123456789 2020-01-01 00:00:00.123456 [1.50] long text"
+	)
+	for name, c := range map[string]struct {
+		after     string
+		key       []string
+		statement string
+	}{
+		"copy":         {},
+		"upsert":       {key: []string{"id"}},
+		"row security": {after: "ALTER TABLE x ENABLE ROW LEVEL SECURITY"},
+		"a view":       {after: "ALTER TABLE x RENAME TO y; CREATE VIEW x AS SELECT * FROM y"},
+		"a statement":  {statement: "insert into x values (:id, :a, :b, :c, :d, :e, :f, :g, :h, :i, :j, :k)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "postgres")
+			w.script(t, ddl)
+			if c.after != "" {
+				w.script(t, c.after)
+			}
+			target := w.open(t, sql.Sink{Table: "x", Schema: schema(t, columns), Key: c.key, Statement: c.statement})
+			publish(t, target, 0, values(in))
+			if diff := cmp.Diff([]string{want}, w.texts(t, "SELECT concat_ws(' ', id, a::text, b, c::text, d::text, e::text, f, g, h, i, j, k::text) FROM x")); diff != "" {
+				t.Fatalf("the table has (-want +got):\n%s", diff)
+			}
+			if c.statement != "" {
+				return // the server itself refuses what is too long
+			}
+			long := values(`{"id":2,"a":"abcdef"}`, `{"id":3,"b":"vwxyz "}`, `{"id":4,"c":"fghijk"}`, `{"id":5,"d":"fghij "}`, `{"id":6,"e":"qq"}`)
+			_, err := target.Stage(t.Context(), output(1, "rows", laneOf(t, target, "rows", long)))
+			wantRefusals(t, err, map[int64]string{0: "length", 1: "length", 2: "length", 3: "length", 4: "length"})
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,7 +9,25 @@ import (
 	"github.com/wasmill/wasmill/host/rows"
 )
 
+// lasts refuses a table that a crash of the database empties, where what is published must stay.
+func (t *Target) lasts(name string, table *Table) error {
+	if !table.Unlogged || !t.exact() {
+		return nil
+	}
+	return &Mismatch{
+		Code: CodeUnlogged, Err: errors.New("the table, or a partition of it, is unlogged: a crash of the server empties it, and what is published is gone"),
+		WayOut: fmt.Sprintf("make it a logged one: `ALTER TABLE %s SET LOGGED`; or do without exactly once: `idempotence: none` in the sinks of the connection", name),
+	}
+}
+
 // fits says why a table and a sink do not go together, but for types, which Bind looks at.
+func (t *Target) fits(s *Sink, table *Table) error {
+	if err := t.lasts(s.Table, table); err != nil {
+		return err
+	}
+	return fits(s, table)
+}
+
 func fits(s *Sink, t *Table) error {
 	if s.Statement == "" {
 		if err := columnsFit(s, t); err != nil {

@@ -1,9 +1,10 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 
 	"github.com/wasmill/wasmill/host/sink"
 )
@@ -42,32 +43,17 @@ func outside(parts []part) *sink.Refused {
 // mostRefused is how many rows are looked for that the database does not take.
 const mostRefused = 1000
 
-// sieve finds the rows that a database does not take, in a transaction of its own without effect: it writes them in
-// halves, each under a savepoint, with every constraint checked. nil: none is refused alone, or it cannot be told. What a
-// database ends the whole transaction for is found too, more slowly.
+// sieve finds the rows for which a database does not take a batch, in transactions without effect. nil: none is refused alone,
+// or it cannot be told. What a database ends the whole transaction for is found too, more slowly.
 func (t *Target) sieve(ctx context.Context, parts []part) *sink.Refused {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Limits.Statement)
 	defer cancel()
-	s := &sieving{t: t}
-	err := t.conn.Begin(ctx)
-	for i := 0; i < len(parts) && err == nil; i++ {
-		s.part = &parts[i]
-		if err = s.hold(ctx, s.part); err != nil {
-			break
-		}
-		c := &s.part.changes
-		if err = s.halve(ctx, true, 0, c.Gone.Len()); err == nil {
-			err = s.halve(ctx, false, 0, c.Put.Len())
-		}
-	}
+	s := &sieving{t: t, parts: parts, rest: parts}
+	err := s.search(ctx)
 	if err != nil && !errors.Is(err, errEnough) || t.conn.Rollback(ctx) != nil {
 		t.drop(ctx)
 	}
-	if len(s.found.Rows) == 0 {
-		return nil
-	}
-	s.found.More = err != nil
-	return &s.found
+	return s.refused(err != nil)
 }
 
 // errChanged ends the search: what is refused may not be the rows' fault.
@@ -80,51 +66,76 @@ var errEnough = errors.New("enough rows are found")
 
 type sieving struct {
 	t     *Target
-	part  *part
-	found sink.Refused
-	kept  []span // what is written so far
+	parts []part
+	rest  []part // without the rows that are found
+	way   way
+	bad   []badRow
+	// kept is what is written in this transaction, and waiting what fails for want of other rows.
+	kept    []span
+	waiting []waiter
 }
 
-// span are some changes of a part, [from, to).
-type span struct {
-	part     *part
-	gone     bool
-	from, to int
+// way is how rows are tried.
+type way struct {
+	check   bool // deferred constraints are checked after each try
+	wait    bool // a row that others may make good is tried again after them
+	anyWait bool // every error may be one that others make good
 }
 
-func (p *span) changes() *Changes {
-	c := &p.part.changes
-	some := &Changes{Put: c.Put.Slice(0, 0), Gone: c.Gone.Slice(0, 0)}
-	if p.gone {
-		some.Gone = c.Gone.Slice(p.from, p.to)
-	} else {
-		some.Put = c.Put.Slice(p.from, p.to)
-	}
-	return some
+// ways are gone through until the database takes the rest at once, as a batch is written: a row is not to blame for what rows
+// that come later, or stand in the same statement, make good. At first deferred constraints are left alone, as it may be those
+// rows that are refused by themselves which break them for others. The last way is for what goes well in another order only.
+var ways = []way{{wait: true}, {check: true, wait: true, anyWait: true}, {}}
+
+// badRow is a row that is found, as a part of its own.
+type badRow struct {
+	part part
+	gone bool
+	err  error
 }
 
-func (s *sieving) hold(ctx context.Context, p *part) error {
-	same, err := s.t.conn.Hold(ctx, p.route.binding)
-	if err == nil && !same {
-		err = errChanged
-	}
-	return err
-}
-
-// keep notes what is written.
-func (s *sieving) keep(p span) {
-	if n := len(s.kept); n > 0 {
-		if last := &s.kept[n-1]; last.part == p.part && last.gone == p.gone && last.to == p.from {
-			last.to = p.to
-			return
+func (s *sieving) search(ctx context.Context) error {
+	for _, s.way = range ways {
+		found := len(s.bad)
+		if err := s.scan(ctx); err != nil {
+			return err
+		}
+		if len(s.bad) == found {
+			continue
+		}
+		if s.way.check {
+			if err := s.spare(ctx, found); err != nil {
+				return err
+			}
+		}
+		s.leaveOut()
+		if taken, err := s.whole(ctx); taken || err != nil {
+			return err
 		}
 	}
-	s.kept = append(s.kept, p)
+	return nil
 }
 
-// anew begins the transaction again after the database has ended it, savepoint and all, as SQLite's ON CONFLICT ROLLBACK does,
-// and writes what was written.
-func (s *sieving) anew(ctx context.Context) error {
+// scan writes the rest piece by piece.
+func (s *sieving) scan(ctx context.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	s.kept = nil
+	all := spansOf(s.rest)
+	if s.way.check {
+		return s.settle(ctx, all)
+	}
+	for i := range all { // what is not deferred is satisfied by the end of a statement
+		if err := s.settle(ctx, all[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin starts a transaction, instead of one that may be open.
+func (s *sieving) begin(ctx context.Context) error {
 	conn := s.t.conn
 	if err := conn.Rollback(ctx); err != nil {
 		return err
@@ -132,94 +143,106 @@ func (s *sieving) anew(ctx context.Context) error {
 	if err := conn.Begin(ctx); err != nil {
 		return err
 	}
-	held := s.part
-	if err := s.hold(ctx, held); err != nil {
-		return err
-	}
-	for i := range s.kept {
-		p := &s.kept[i]
-		if p.part != held {
-			if held = p.part; s.hold(ctx, held) != nil {
-				return errChanged
-			}
+	for i := range s.parts {
+		same, err := conn.Hold(ctx, s.parts[i].route.binding)
+		if err == nil && !same {
+			err = errChanged
 		}
-		if err := conn.Write(ctx, p.part.route.binding, p.changes()); err != nil {
-			return fmt.Errorf("write again what went well: %w", err)
-		}
-	}
-	return nil
-}
-
-// halve writes a range of the changes, without those that are refused.
-func (s *sieving) halve(ctx context.Context, gone bool, from, to int) error {
-	if from == to {
-		return nil
-	}
-	err := s.try(ctx, gone, from, to)
-	if err == nil {
-		return nil
-	}
-	if !s.t.cfg.Database.Explain(err).Data {
-		return err
-	}
-	if to-from == 1 {
-		return s.refuse(gone, from, err)
-	}
-	mid := (from + to) / 2
-	var at *RowError
-	if errors.As(err, &at) && at.Row > 0 && at.Row < to-from {
-		mid = from + at.Row // what stands before it went well
-	}
-	if err := s.halve(ctx, gone, from, mid); err != nil {
-		return err
-	}
-	return s.halve(ctx, gone, mid, to)
-}
-
-// try writes a range under a savepoint, which it takes back after an error.
-func (s *sieving) try(ctx context.Context, gone bool, from, to int) error {
-	conn, some := s.t.conn, span{s.part, gone, from, to}
-	if _, err := conn.Query(ctx, "SAVEPOINT wasmill_rows"); err != nil {
-		return err
-	}
-	err := conn.Write(ctx, s.part.route.binding, some.changes())
-	if err == nil {
-		err = conn.Check(ctx)
-	}
-	if err != nil && s.t.cfg.Database.Explain(err).Data {
-		if _, gone := conn.Query(ctx, "ROLLBACK TO SAVEPOINT wasmill_rows"); gone != nil {
-			if bad := s.anew(ctx); bad != nil {
-				return fmt.Errorf("%w: %s", errEnded, bad) // no row is the reason, whatever it says
-			}
+		if err != nil {
 			return err
 		}
 	}
-	if _, again := conn.Query(ctx, "RELEASE SAVEPOINT wasmill_rows"); again != nil && err == nil {
-		return again
-	}
-	if err == nil {
-		s.keep(some)
-	}
-	return err
+	return nil
 }
 
-// refuse notes one row.
-func (s *sieving) refuse(gone bool, at int, err error) error {
-	p := s.t.cfg.Database.Explain(err)
-	m := &sink.Misfit{Code: "constraint", Column: p.Column, Reason: p.Detail}
-	if p.Code != CodeConstraint {
-		m.Code = "value"
+// whole tells that the database takes the rest, written as a batch is.
+func (s *sieving) whole(ctx context.Context) (bool, error) {
+	err := s.begin(ctx)
+	if err != nil {
+		return false, err
 	}
-	ref := s.part.changes.Put.Refs
-	if gone {
-		ref = s.part.changes.Gone.Refs
+	if err = s.write(ctx, spansOf(s.rest)); err == nil {
+		err = s.t.conn.Check(ctx)
 	}
-	if s.found.Err == nil {
-		s.found.Err = err
+	if err != nil && s.t.cfg.Database.Explain(err).Data {
+		return false, nil
 	}
-	s.found.Rows = append(s.found.Rows, s.part.refusal(gone, ref[at], m))
-	if len(s.found.Rows) == mostRefused {
-		return errEnough
+	return err == nil, err
+}
+
+// spare takes rows back that were found before, where it was others that were found since that they failed for.
+func (s *sieving) spare(ctx context.Context, before int) error {
+	still := slices.Clone(s.bad[before:])
+	for i := range s.bad[:before] {
+		b := &s.bad[i]
+		err := s.try(ctx, span{&b.part, b.gone, 0, 1})
+		if err != nil && !s.t.cfg.Database.Explain(err).Data {
+			return err
+		}
+		if err != nil {
+			still = append(still, *b)
+		}
 	}
+	s.bad = still
 	return nil
+}
+
+// leaveOut makes the rest anew.
+func (s *sieving) leaveOut() {
+	type place struct {
+		route *route
+		gone  bool
+		ref   Ref
+	}
+	found := map[place]bool{}
+	for i := range s.bad {
+		b := &s.bad[i]
+		found[place{b.part.route, b.gone, b.ref()}] = true
+	}
+	s.rest = nil
+	for _, p := range s.parts {
+		without := func(r *Rows, gone bool) {
+			r.Refs = slices.DeleteFunc(slices.Clone(r.Refs), func(ref Ref) bool { return found[place{p.route, gone, ref}] })
+		}
+		without(&p.changes.Gone, true)
+		without(&p.changes.Put, false)
+		s.rest = append(s.rest, p)
+	}
+}
+
+func (b *badRow) ref() Ref {
+	if b.gone {
+		return b.part.changes.Gone.Refs[0]
+	}
+	return b.part.changes.Put.Refs[0]
+}
+
+// refused lists what is found in the order of the sinks, lanes and rows.
+func (s *sieving) refused(more bool) *sink.Refused {
+	if len(s.bad) == 0 {
+		return nil
+	}
+	type found struct {
+		sink.Refusal
+		order int
+		err   error
+	}
+	var all []found
+	for i := range s.bad {
+		b := &s.bad[i]
+		p := s.t.cfg.Database.Explain(b.err)
+		m := &sink.Misfit{Code: "constraint", Column: p.Column, Reason: p.Detail}
+		if p.Code != CodeConstraint {
+			m.Code = "value"
+		}
+		all = append(all, found{b.part.refusal(b.gone, b.ref(), m), slices.Index(s.t.order, b.part.route), b.err})
+	}
+	slices.SortFunc(all, func(a, b found) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Row, b.Row))
+	})
+	out := &sink.Refused{More: more, Err: all[0].err}
+	for i := range all {
+		out.Rows = append(out.Rows, all[i].Refusal)
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -214,7 +215,7 @@ func (t *Target) refused(ctx context.Context, parts []part, s *Sink, err error) 
 	}
 	r := t.sieve(ctx, parts)
 	if r == nil {
-		return t.fault(t.tablePlace(s), err)
+		return fault.New(p.Code, t.tablePlace(s), err, cmp.Or(p.Together, wayOutTogether))
 	}
 	place := t.tablePlace(t.routes[r.Rows[0].Sink].sink)
 	code, wayOut := p.Code, p.WayOut

@@ -149,7 +149,7 @@ func (t *Target) bind(ctx context.Context, r *route) error {
 		return t.fault(t.tablePlace(r.sink), err)
 	}
 	if table != nil {
-		if err := fits(r.sink, table); err != nil {
+		if err := t.fits(r.sink, table); err != nil {
 			return t.sinkFault(r.sink, err)
 		}
 	}

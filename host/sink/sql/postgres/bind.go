@@ -30,6 +30,7 @@ type binding struct {
 	insert string  // INSERT from arrays
 	table  *relation
 	remove string // DELETE by arrays
+	whole  bool   // all rows of a batch go into one statement
 	named  string // the prepared statement of the user
 }
 
@@ -110,7 +111,7 @@ func (b *binding) bindTable(s *sql.Sink, t *sql.Table) error {
 		}
 		b.fields, b.rules = append(b.fields, f), append(b.rules, rules...)
 	}
-	b.table = r
+	b.table, b.whole = r, r.whole
 	list := names(b.fields)
 	if r.bulk && len(s.Key) == 0 {
 		b.copy = "COPY " + r.name.Quoted() + " (" + list + ") FROM STDIN (FORMAT binary)"

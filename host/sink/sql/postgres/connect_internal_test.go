@@ -28,3 +28,29 @@ func TestConnectTimeout(t *testing.T) {
 		t.Errorf("%+v: %v", p, err)
 	}
 }
+
+// TestPasswords: any password can be given, in the URL and beside it.
+func TestPasswords(t *testing.T) {
+	const password = "p@s/#?%[ ,:w"
+	for name, address := range map[string]string{
+		"percent-encoded": "postgres://u:p%40s%2F%23%3F%25%5B%20%2C%3Aw@h:5432/d?sslmode=disable",
+		"a parameter":     "postgres://u@h:5432/d?sslmode=disable&password=p@s/%23?%25[%20,:w",
+		"environment":     "postgres://u@h:5432/d?sslmode=disable",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "environment" {
+				t.Setenv("PGPASSWORD", password)
+			}
+			db, err := New("db", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c := db.config; c.Password != password || c.User != "u" || c.Host != "h" || c.Database != "d" {
+				t.Errorf("%s@%s/%s, password %q", c.User, c.Host, c.Database, c.Password)
+			}
+		})
+	}
+	if _, err := New("db", "postgres://h/d?user=me@server&password=x"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -24,8 +25,12 @@ func (d *Database) Explain(err error) sql.Problem {
 		if row, ok := rowRoutines[pg.Routine]; ok && !p.Data && !p.Passing {
 			p = row
 		}
+		fatal := severity(pg) == "FATAL"
+		if fatal && (class(pg) == "22" || class(pg) == "42" && p.Code == sql.CodeStatement) {
+			p = sql.Problem{Code: sql.CodeConfig, WayOut: "take the parameter out of the connection's url, or correct it: what the url has beyond libpq's parameters is a setting of the server"}
+		}
 		p.Column, p.Detail = pg.ColumnName, detail(pg)
-		p.Broken = pg.Severity == "FATAL" || pg.Severity == "PANIC" || class(pg) == "57"
+		p.Broken = fatal || severity(pg) == "PANIC" || class(pg) == "57"
 		return p
 	}
 	away := sql.Problem{Code: sql.CodeUnreachable, Passing: true, Broken: true, WayOut: "see that the server runs and can be reached at " + d.Place()}
@@ -45,6 +50,12 @@ func (d *Database) Explain(err error) sql.Problem {
 	}
 	return away
 }
+
+// foreignKey is the SQLSTATE of a foreign key.
+const foreignKey = "23503"
+
+// severity is a word of English in every language of the server.
+func severity(e *pgconn.PgError) string { return cmp.Or(e.SeverityUnlocalized, e.Severity) }
 
 func class(e *pgconn.PgError) string {
 	if len(e.Code) < 2 {
@@ -66,9 +77,14 @@ var rowRoutines = map[string]sql.Problem{
 // states are single codes that say more than their class.
 var states = map[string]sql.Problem{
 	"08P01": {Code: sql.CodeUnreachable, Passing: true, WayOut: "see that the url names a PostgreSQL server; a pooler on the way, such as PgBouncer, must pool sessions"},
+	"21000": {
+		Code: sql.CodeValue, Data: true, WayOut: sql.WayOutRow,
+		Together: "two keys of the batch are one in the table: a trigger changes the key as it is written; let the transform write keys in the form that the table keeps, " +
+			"or write row by row with a `statement`: insert .. on conflict .. do update",
+	},
 	"3D000": {Code: sql.CodeDatabase, WayOut: "create the database, or correct its name in the url"},
 	"28000": {Code: sql.CodeAuth, WayOut: "see the role in the url and the server's pg_hba.conf"},
-	"28P01": {Code: sql.CodeAuth, WayOut: "see the role and the password in the url"},
+	"28P01": {Code: sql.CodeAuth, WayOut: "see the role and the password in the url, whose special characters are written as %XX, or in PGPASSWORD"},
 	"42501": {Code: sql.CodePrivilege, WayOut: "grant the role USAGE on the schema, INSERT on the table, and SELECT, UPDATE and DELETE where the mode is upsert; with sequences also USAGE"},
 	"25006": {Code: sql.CodeReadOnly, Passing: true, WayOut: "name the server that takes changes: a standby does not, and neither does a role with default_transaction_read_only"},
 	"42P01": {Code: sql.CodeTable, WayOut: "create the table, or let it be made: `createTable: true`"},

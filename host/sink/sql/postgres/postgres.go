@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,28 +22,37 @@ type Database struct {
 	config *pgconn.Config
 }
 
+// How a URL is written, and a password in it.
+const (
+	wayOutURL = "write it as postgres://user:password@host:5432/database?sslmode=verify-full"
+	encoding  = "special characters of user and password are written as %XX (@ is %40, # %23, / %2F, ? %3F, % %25, a blank %20); " +
+		"or leave the password out of it, and give it as it is in the environment variable PGPASSWORD"
+)
+
 // New reads the URL of a connection: postgres://user:password@host:port/database?sslmode=verify-full, with the parameters
 // that libpq knows; several hosts stand with commas between. What it does not say, libpq's environment variables do. No error
 // shows the URL, which may have a password in it.
 func New(connection, address string) (*Database, error) {
 	wrong := func(why string) error {
-		return fault.New(sql.CodeConfig, "connection "+connection, errors.New("the url "+why),
-			"write it as postgres://user:password@host:5432/database?sslmode=verify-full, with special characters of the password as %XX")
+		return fault.New(sql.CodeConfig, "connection "+connection, errors.New("the url "+why), wayOutURL)
 	}
 	u, err := url.Parse(address)
 	if err != nil && !strings.Contains(address, ",") {
-		return nil, wrong("cannot be read")
+		return nil, wrong("cannot be read: " + encoding)
 	}
 	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
 		return nil, wrong("does not begin with postgres://")
 	}
+	if strayAt(address) {
+		return nil, wrong("cannot be read, as there is an @ besides the one before the host: " + encoding)
+	}
 	config, err := pgconn.ParseConfig(address)
 	if err != nil {
-		why := "cannot be read"
+		why := encoding
 		if inner := errors.Unwrap(err); inner != nil && u != nil && u.User == nil {
-			why += ": " + inner.Error()
+			why = inner.Error()
 		}
-		return nil, wrong(why)
+		return nil, wrong("cannot be read: " + why)
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
@@ -50,6 +60,30 @@ func New(connection, address string) (*Database, error) {
 	config.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
 	return &Database{config: config}, nil
 }
+
+// strayAt tells that a URL has an @ where one that is no mistake is written as %40: what stands before it may be the rest of a
+// password that is not, and would be taken for the name of a host or a database, and shown.
+func strayAt(address string) bool {
+	_, rest, _ := strings.Cut(address, "://")
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	path, parameters, _ := strings.Cut(rest[end:], "?")
+	if strings.Count(rest[:end], "@") > 1 || strings.Contains(path, "@") {
+		return true
+	}
+	for _, p := range strings.Split(parameters, "&") {
+		name, _, _ := strings.Cut(p, "=")
+		if strings.Contains(p, "@") && !slices.Contains(takeAt, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// takeAt are the parameters whose values may have an @.
+var takeAt = []string{"user", "password", "host", "application_name", "options", "passfile", "sslcert", "sslkey", "sslrootcert", "sslpassword"}
 
 const connectTimeout = 10 * time.Second
 
@@ -91,12 +125,17 @@ func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
 	return c, nil
 }
 
-// settings bounds what statements may take, makes texts of one form, and commits durable that are answered, whatever the role's
-// defaults are.
+// fixed are settings that change what a text or a time means, or how many digits a number has, whatever the role's defaults are.
+const fixed = `set_config('DateStyle', 'ISO', false), set_config('IntervalStyle', 'postgres', false), set_config('TimeZone', 'UTC', false),
+	set_config('extra_float_digits', '1', false), set_config('standard_conforming_strings', 'on', false)`
+
+// settings bounds what statements may take, keeps a session that waits for rows, makes values of one form, and commits durable
+// that are answered, whatever the role's defaults are.
 func (c *Conn) settings(ctx context.Context) error {
 	l := c.use.Limits
 	_, err := c.Query(ctx, `SELECT set_config('lock_timeout', $1, false), set_config('statement_timeout', $2, false),
-	set_config('idle_in_transaction_session_timeout', $3, false), set_config('DateStyle', 'ISO', false),
+	set_config('idle_in_transaction_session_timeout', $3, false), `+fixed+`,
+	(SELECT string_agg(set_config(name, '0', false), '') FROM unnest(ARRAY['idle_session_timeout', 'transaction_timeout']) AS s(name) WHERE current_setting(name, true) <> ''),
 	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`,
 		millis(l.Lock), millis(l.Statement), millis(l.Idle))
 	if err != nil {
@@ -157,6 +196,22 @@ func (c *Conn) Begin(ctx context.Context) error {
 func (c *Conn) Check(ctx context.Context) error {
 	_, err := c.exec(ctx, "SET CONSTRAINTS ALL IMMEDIATE")
 	return err
+}
+
+const deferrableQuery = `SELECT 1 FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE k.condeferrable AND k.conname = $1 AND c.relname = $2 AND n.nspname = $3`
+
+// Waits implements sql.Conn: foreign keys are checked at the end of a statement, and so is what is deferrable.
+func (c *Conn) Waits(ctx context.Context, err error) (bool, error) {
+	var pg *pgconn.PgError
+	switch {
+	case !errors.As(err, &pg) || class(pg) != "23":
+		return false, nil
+	case pg.Code == foreignKey:
+		return true, nil
+	}
+	got, err := c.Query(ctx, deferrableQuery, pg.ConstraintName, pg.TableName, pg.SchemaName)
+	return len(got) > 0, err
 }
 
 // errRolledBack is the answer of a server that ends a failed transaction when it is to commit.

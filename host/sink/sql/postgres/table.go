@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +19,9 @@ type relation struct {
 	// bulk: COPY takes rows for it. A table with row security is none, nor a view.
 	bulk bool
 	may  struct{ insert, update, pick bool }
-	mark string // what it was when it was described
+	// whole: rows may need each other by the end of a statement, so that all of a batch must be in one.
+	whole bool
+	mark  string // what it was when it was described
 }
 
 // column is the driver's own knowledge of a column.
@@ -32,14 +35,37 @@ type column struct {
 	labels []string
 }
 
-const tableQuery = `SELECT c.oid, c.relkind::text, c.relrowsecurity::text,
-	has_any_column_privilege(c.oid, 'INSERT')::text, has_any_column_privilege(c.oid, 'UPDATE')::text, has_any_column_privilege(c.oid, 'SELECT')::text
+// The queries that describe a table: $1 is its name.
+const (
+	tableQuery = `SELECT c.relkind::text, c.relrowsecurity::text, has_any_column_privilege(c.oid, 'INSERT')::text,
+	has_any_column_privilege(c.oid, 'UPDATE')::text, has_any_column_privilege(c.oid, 'SELECT')::text,
+	EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND (k.contype = 'f' AND k.confrelid = c.oid OR k.condeferrable))::text,
+	(c.relpersistence = 'u' OR EXISTS (SELECT FROM pg_catalog.pg_partition_tree(c.oid) p JOIN pg_catalog.pg_class l ON l.oid = p.relid WHERE l.relpersistence = 'u'))::text
 FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)`
+	columnsQuery = `WITH RECURSIVE base(root, oid, typmod, needed) AS (
+	SELECT t.oid, t.oid, -1, false FROM pg_catalog.pg_type t WHERE t.oid IN (SELECT atttypid FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1))
+	UNION ALL
+	SELECT b.root, t.typbasetype, CASE WHEN b.typmod = -1 THEN t.typtypmod ELSE b.typmod END, b.needed OR t.typnotnull
+	FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid WHERE t.typtype = 'd'
+)
+SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), (a.attnotnull OR b.needed)::text, (a.atthasdef OR a.attidentity <> '')::text,
+	(a.attgenerated <> '' OR a.attidentity = 'a')::text, t.oid, pg_catalog.format_type(t.oid, -1), t.typname, t.typtype::text,
+	CASE WHEN a.atttypmod = -1 THEN b.typmod ELSE a.atttypmod END,
+	EXISTS (SELECT FROM pg_catalog.pg_collation k WHERE NOT k.collisdeterministic AND (k.oid = a.attcollation OR k.oid IN (
+		SELECT i.indcollation[n] FROM pg_catalog.pg_index i, generate_series(0, i.indnkeyatts - 1) n
+		WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indkey[n] = a.attnum)))::text,
+	(SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder)::text FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid)
+FROM pg_catalog.pg_attribute a JOIN base b ON b.root = a.atttypid JOIN pg_catalog.pg_type t ON t.oid = b.oid AND t.typtype <> 'd'
+WHERE a.attrelid = pg_catalog.to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
+	uniqueQuery = `SELECT i.indexrelid, a.attname FROM pg_catalog.pg_index i
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
+WHERE i.indrelid = pg_catalog.to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+ORDER BY i.indexrelid, a.attnum`
+)
 
-// markQuery tells one form of a table from another.
-const markQuery = `SELECT string_agg(concat_ws(' ', attname, atttypid, atttypmod, attcollation, attnotnull, atthasdef, attidentity, attgenerated), ',' ORDER BY attnum)
-	|| (SELECT relrowsecurity FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass($1))::text
-FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0 AND NOT attisdropped`
+// markQuery tells one form of a table from another: it is all that describes it.
+const markQuery = "SELECT concat((SELECT string_agg(q::text, ' ') FROM (" + tableQuery + ") q), (SELECT string_agg(q::text, ' ') FROM (" + columnsQuery +
+	") q), (SELECT string_agg(q::text, ' ') FROM (" + uniqueQuery + ") q))"
 
 // markOf returns the mark of a table, which is empty when there is none.
 func (c *Conn) markOf(ctx context.Context, n sql.Name) (string, error) {
@@ -49,26 +75,6 @@ func (c *Conn) markOf(ctx context.Context, n sql.Name) (string, error) {
 	}
 	return got[0][0], nil
 }
-
-const columnsQuery = `WITH RECURSIVE base(root, oid, typmod, needed) AS (
-	SELECT t.oid, t.oid, -1, false FROM pg_catalog.pg_type t WHERE t.oid IN (SELECT atttypid FROM pg_catalog.pg_attribute WHERE attrelid = $1::oid)
-	UNION ALL
-	SELECT b.root, t.typbasetype, CASE WHEN b.typmod = -1 THEN t.typtypmod ELSE b.typmod END, b.needed OR t.typnotnull
-	FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid WHERE t.typtype = 'd'
-)
-SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), (a.attnotnull OR b.needed)::text, (a.atthasdef OR a.attidentity <> '')::text,
-	(a.attgenerated <> '' OR a.attidentity = 'a')::text, t.oid, pg_catalog.format_type(t.oid, NULL), t.typname, t.typtype::text,
-	CASE WHEN a.atttypmod = -1 THEN b.typmod ELSE a.atttypmod END,
-	EXISTS (SELECT FROM pg_catalog.pg_collation k WHERE NOT k.collisdeterministic AND (k.oid = a.attcollation OR k.oid IN (
-		SELECT i.indcollation[n] FROM pg_catalog.pg_index i, generate_series(0, i.indnkeyatts - 1) n
-		WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indkey[n] = a.attnum)))::text
-FROM pg_catalog.pg_attribute a JOIN base b ON b.root = a.atttypid JOIN pg_catalog.pg_type t ON t.oid = b.oid AND t.typtype <> 'd'
-WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
-
-const uniqueQuery = `SELECT i.indexrelid, a.attname FROM pg_catalog.pg_index i
-JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
-WHERE i.indrelid = $1::oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
-ORDER BY i.indexrelid, a.attnum`
 
 // Table implements sql.Conn.
 func (c *Conn) Table(ctx context.Context, name string) (*sql.Table, error) {
@@ -85,16 +91,17 @@ func (c *Conn) Table(ctx context.Context, name string) (*sql.Table, error) {
 		return nil, err
 	}
 	rel := found[0]
-	if !strings.Contains("rpvf", rel[1]) {
+	if !strings.Contains("rpvf", rel[0]) {
 		return nil, &sql.Mismatch{Code: sql.CodeTable, Err: errors.New("it is no table but something else"), WayOut: "name a table"}
 	}
-	r := &relation{name: n, mark: mark, bulk: rel[2] == "false" && rel[1] != "v"}
-	r.may.insert, r.may.update, r.may.pick = rel[3] == "true", rel[4] == "true", rel[5] == "true"
-	t := &sql.Table{Name: name, Private: r}
-	if err := c.columns(ctx, t, rel[0]); err != nil {
+	r := &relation{name: n, mark: mark, bulk: rel[1] == "false" && rel[0] != "v"}
+	r.may.insert, r.may.update, r.may.pick = rel[2] == "true", rel[3] == "true", rel[4] == "true"
+	r.whole = rel[5] == "true"
+	t := &sql.Table{Name: name, Private: r, Unlogged: rel[6] == "true"}
+	if err := c.columns(ctx, t, n); err != nil {
 		return nil, err
 	}
-	unique, err := c.Query(ctx, uniqueQuery, rel[0])
+	unique, err := c.Query(ctx, uniqueQuery, n.Quoted())
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +116,8 @@ func (c *Conn) Table(ctx context.Context, name string) (*sql.Table, error) {
 	return t, nil
 }
 
-func (c *Conn) columns(ctx context.Context, t *sql.Table, oid string) error {
-	got, err := c.Query(ctx, columnsQuery, oid)
+func (c *Conn) columns(ctx context.Context, t *sql.Table, n sql.Name) error {
+	got, err := c.Query(ctx, columnsQuery, n.Quoted())
 	if err != nil {
 		return err
 	}
@@ -121,13 +128,9 @@ func (c *Conn) columns(ctx context.Context, t *sql.Table, oid string) error {
 			return fmt.Errorf("describe column %s: %w", g[0], err)
 		}
 		own := &column{oid: uint32(typ), name: g[6], typ: g[7], kind: g[8], mod: mod, loose: g[10] == "true"}
-		if own.kind == "e" {
-			labels, err := c.Query(ctx, "SELECT enumlabel FROM pg_catalog.pg_enum WHERE enumtypid = $1::oid ORDER BY enumsortorder", g[5])
-			if err != nil {
-				return err
-			}
-			for _, l := range labels {
-				own.labels = append(own.labels, l[0])
+		if g[11] != "" {
+			if err := json.Unmarshal([]byte(g[11]), &own.labels); err != nil {
+				return fmt.Errorf("describe column %s: the values of its type: %w", g[0], err)
 			}
 		}
 		t.Columns = append(t.Columns, sql.Column{

@@ -21,7 +21,7 @@ func (c *Conn) Write(ctx context.Context, bound sql.Binding, ch *sql.Changes) er
 	if !ok {
 		return errors.New("a binding of another driver")
 	}
-	if err := c.byArrays(ctx, b.remove, b.keys, &ch.Gone); err != nil {
+	if err := c.byArrays(ctx, b, b.remove, b.keys, &ch.Gone); err != nil {
 		return atRow(err, true)
 	}
 	switch {
@@ -32,7 +32,7 @@ func (c *Conn) Write(ctx context.Context, bound sql.Binding, ch *sql.Changes) er
 	case b.copy != "":
 		return c.byCopy(ctx, b, &ch.Put)
 	}
-	return c.byArrays(ctx, b.insert, b.fields, &ch.Put)
+	return c.byArrays(ctx, b, b.insert, b.fields, &ch.Put)
 }
 
 // Hold implements sql.Conn. To parse an INSERT locks its table against changes until the transaction ends, without carrying
@@ -169,15 +169,21 @@ var copyLine = regexp.MustCompile(`^COPY .*, line (\d+)`)
 const (
 	arrayRows  = 10_000
 	arrayBytes = 16 << 20
+	// wholeBytes is the bound where rows may need each other: the server takes less than 1 GiB at once.
+	wholeBytes = 512 << 20
 )
 
 // byArrays runs a statement whose parameters are the columns of rows.
-func (c *Conn) byArrays(ctx context.Context, statement string, fields []field, r *sql.Rows) error {
+func (c *Conn) byArrays(ctx context.Context, b *binding, statement string, fields []field, r *sql.Rows) error {
 	vs := vectors(nil, fields, r)
+	most, mostBytes := arrayRows, int64(arrayBytes)
+	if b.whole {
+		most, mostBytes = r.Len(), wholeBytes
+	}
 	var buf []byte
 	for from := 0; from < r.Len(); {
 		to, size := from, int64(0)
-		for to < r.Len() && to-from < arrayRows && size < arrayBytes {
+		for to < r.Len() && to-from < most && size < mostBytes {
 			ref := r.Refs[to]
 			size += r.Tables[ref.Table].RowBytes(int(ref.Row))
 			to++

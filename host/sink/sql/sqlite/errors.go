@@ -53,6 +53,14 @@ func primary(err error) int {
 	return 0
 }
 
+// foreignKey is the extended code SQLITE_CONSTRAINT_FOREIGNKEY.
+const foreignKey = 787
+
+func isForeignKey(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code() == foreignKey
+}
+
 func isMoved(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code() == moved

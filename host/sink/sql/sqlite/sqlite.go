@@ -194,12 +194,15 @@ func (c *Conn) exec(ctx context.Context, statement string) error {
 // Contend implements sql.Conn. Nobody can end another process's transaction here; the limit of locks bounds the wait.
 func (c *Conn) Contend(ctx context.Context, f func(context.Context) error) error { return f(ctx) }
 
-// Begin implements sql.Conn.
+// Begin implements sql.Conn. Foreign keys are checked at the end, as rows that need each other may be of several statements.
 func (c *Conn) Begin(ctx context.Context) error {
 	if err := c.stays(); err != nil {
 		return err
 	}
-	return c.exec(ctx, "BEGIN IMMEDIATE")
+	if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	return c.exec(ctx, "PRAGMA defer_foreign_keys = ON")
 }
 
 // errForeignKey is what a commit would answer.
@@ -212,6 +215,11 @@ func (c *Conn) Check(context.Context) error {
 		err = errForeignKey
 	}
 	return err
+}
+
+// Waits implements sql.Conn: foreign keys are checked at the end of a statement, or of the transaction.
+func (c *Conn) Waits(_ context.Context, err error) (bool, error) {
+	return errors.Is(err, errForeignKey) || isForeignKey(err), nil
 }
 
 // Commit implements sql.Conn. Readers of a database without WAL may be in the way for longer than they should.
