@@ -52,7 +52,7 @@ type Plan struct {
 	// watermark of the plan before: a transform that they read still has timers that were due under it.
 	Late    map[string]int64
 	Refused *Refused // rows that a target did not take in an earlier attempt; nil when there are none
-	// Reads are, by source, marks of the settings that the plan was made with, as long as nothing of the source is decided.
+	// Reads are, by source, marks of the settings that the plan was made with.
 	Reads   map[string]string
 	Conf    map[string]string // further keys of conf; the package adds its own and Spark's
 	Sources []SourcePosition  // by source number

@@ -29,7 +29,7 @@ const (
 	confCheck   = "wasmill.check"   // CRC-32C of the record with this value as zeros, 8 hex digits
 	confLate    = "wasmill.late"    // by transform, in ms: what decides what is late, where that is not the watermark before
 	confRefused = "wasmill.refused" // Refused, as JSON
-	confReads   = "wasmill.reads"   // by source: a mark of its settings, as long as nothing of it is decided
+	confReads   = "wasmill.reads"   // by source: a mark of its settings
 	confFork    = "wasmill.fork"    // where a forked checkpoint came from
 
 	shufflePartitions = "64" // key groups

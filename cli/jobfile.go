@@ -37,7 +37,7 @@ func (e *Env) loadJob(path string) (*job.Job, error) {
 		LookupEnv: e.LookupEnv,
 		ReadFile:  func(path string) ([]byte, error) { return durable.ReadFile(e.Files, path, maxJobFile) },
 
-		CheckConnection: pipeline.CheckConnection, Stock: transforms.StockNames(),
+		CheckConnection: pipeline.CheckConnection, CheckStatement: pipeline.CheckStatement, Stock: transforms.StockNames(),
 	})
 }
 

@@ -96,28 +96,24 @@ func (e *Engine) withoutGone(ctx context.Context, b *batch) error {
 	return e.replan(ctx, b, ends)
 }
 
-// reads are the marks of the settings of those sources of which no plan up to prev has read anything.
-func (e *Engine) reads(prev *checkpoint.Plan) map[string]string {
-	var marks map[string]string
+// reads are the marks of the sources' settings.
+func (e *Engine) reads() map[string]string {
+	marks := map[string]string{}
 	for i := range e.cfg.Graph.Sources {
-		if s := &e.cfg.Graph.Sources[i]; s.Reads != "" && prev.Position(s.Name).IsZero() {
-			if marks == nil {
-				marks = map[string]string{}
-			}
+		if s := &e.cfg.Graph.Sources[i]; s.Reads != "" {
 			marks[s.Name] = s.Reads
 		}
 	}
 	return marks
 }
 
-// Outdated reports whether an undecided plan was made with other settings of a source than reads is the mark of, and nothing of
-// the source is decided.
+// Outdated reports whether a plan was made with other settings of a source than reads is the mark of.
 func Outdated(plan *checkpoint.Plan, name, reads string) bool {
 	was, known := plan.Reads[name]
 	return known && was != reads
 }
 
-// renewed plans an undecided batch anew as far as its plan is outdated.
+// renewed plans an undecided batch anew, as if the settings had changed before it, as far as its plan is outdated.
 func (e *Engine) renewed(ctx context.Context, b *batch) error {
 	ends := slices.Clone(b.plan.Sources)
 	var names []string
@@ -128,7 +124,7 @@ func (e *Engine) renewed(ctx context.Context, b *batch) error {
 			continue
 		}
 		var err error
-		if ends[at].End, err = s.Source.Latest(ctx, checkpoint.Position{}, e.pace.limit(s.Limit)); err != nil {
+		if ends[at].End, err = s.Source.Latest(ctx, b.prev.Position(s.Name), e.pace.limit(s.Limit)); err != nil {
 			return fmt.Errorf("source %s: %w", s.Name, err)
 		}
 		names = append(names, s.Name)
@@ -137,8 +133,7 @@ func (e *Engine) renewed(ctx context.Context, b *batch) error {
 		return nil
 	}
 	e.cfg.Events.recovered(Recovery{
-		Batch: b.plan.Batch, Rung: "amended",
-		Detail: fmt.Sprintf("source %s has other settings than the plan was made with, and nothing of it is decided", strings.Join(names, ", ")),
+		Batch: b.plan.Batch, Rung: "amended", Detail: fmt.Sprintf("source %s has other settings than the plan was made with", strings.Join(names, ", ")),
 	})
 	return e.replan(ctx, b, ends)
 }
@@ -146,7 +141,7 @@ func (e *Engine) renewed(ctx context.Context, b *batch) error {
 // replan replaces the plan of an undecided batch by one with other ends. Which rows were refused is not known of it.
 func (e *Engine) replan(ctx context.Context, b *batch, ends []checkpoint.SourcePosition) error {
 	p := *b.plan
-	p.Sources, p.Refused, p.Reads = ends, nil, e.reads(b.prev)
+	p.Sources, p.Refused, p.Reads = ends, nil, e.reads()
 	return e.rewrite(ctx, b, &p)
 }
 

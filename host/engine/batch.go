@@ -115,7 +115,7 @@ func (e *Engine) planBatch(ctx context.Context, b *batch) error {
 	} else {
 		e.waiting = time.Time{}
 	}
-	p.Sources, p.Reads = ends, e.reads(e.plan)
+	p.Sources, p.Reads = ends, e.reads()
 	if e.last != nil {
 		p.WatermarkMS = max(p.WatermarkMS, e.last.NextWatermarkMS, e.cfg.Graph.watermark(e.last.Sources, p, e.plan))
 	}

@@ -45,6 +45,34 @@ func CheckTarget(ctx context.Context, r Records, t sink.Target, p sink.Published
 	return differs
 }
 
+// CheckLook judges a look at a target: by CheckTarget and CheckNoted what it found to be published or, where it was refused, whether
+// that comes from a target that has lost what is published. That is to be mended first, and may be all there is to mend.
+func CheckLook(ctx context.Context, r Records, t sink.Target, p sink.Published, refused error, decision, before *checkpoint.Decision, marks map[string]checkpoint.PublishedMark) error {
+	unfit, known := errors.AsType[*sink.UnfitError](refused)
+	switch {
+	case known:
+		p = unfit.Published
+	case refused != nil:
+		return refused
+	}
+	err := CheckTarget(ctx, r, t, p, decision, before)
+	if mark, noted := marks[t.ID()]; err == nil && noted {
+		err = CheckNoted(ctx, r, t, p, decision, mark)
+	}
+	if !known {
+		return err
+	}
+	lost, ok := errors.AsType[*fault.Error](err)
+	if !ok || lost.ErrCode != CodeTargetBehind {
+		return refused
+	}
+	lost.Err = fmt.Errorf("%w and %w", lost.Err, unfit.Err)
+	if f, ok := errors.AsType[*fault.Error](unfit.Err); ok {
+		lost.WayOut += "; after that, and not before: " + f.WayOut
+	}
+	return lost
+}
+
 // CheckNoted holds what a target has published against the note of it: one that is noted to have had the last decided batch
 // and does not know of it is refused at the start.
 func CheckNoted(ctx context.Context, r Records, t sink.Target, p sink.Published, decision *checkpoint.Decision, mark checkpoint.PublishedMark) error {

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -129,6 +131,46 @@ func TestCheckNoted(t *testing.T) {
 	err := CheckNoted(t.Context(), skips{}, forgetful{judged{guarantee: sink.ExactlyOnce}}, sink.Published{Batch: 3}, last, mark)
 	if f, _ := errors.AsType[*fault.Error](err); f == nil || f.ErrCode != CodeTargetBehind {
 		t.Errorf("a durable target that may forget: %v", err)
+	}
+}
+
+// TestCheckLook: a target that is refused for what it is like is refused for what it has lost, where it has lost something.
+func TestCheckLook(t *testing.T) {
+	last, mark := decided(4, 4, "d"), map[string]checkpoint.PublishedMark{"out": {Batch: 4, Digest: "d"}}
+	last.Digest = "d"
+	three, four := sink.Published{Batch: 3, Digest: "c"}, sink.Published{Batch: 4, Digest: "d"}
+	refusal := fault.New("sql.column", "table t", errors.New("no column"), "add the column")
+	unfit := func(p sink.Published) error {
+		return fmt.Errorf("open: %w", &sink.UnfitError{Published: p, Err: refusal})
+	}
+	for name, c := range map[string]struct {
+		guarantee  sink.Guarantee
+		published  sink.Published
+		refused    error
+		marks      map[string]checkpoint.PublishedMark
+		code, says string
+	}{
+		"as it must be":              {published: four},
+		"the batch is missing":       {published: three, marks: mark, code: CodeTargetBehind, says: "restored?"},
+		"the batch is to publish":    {published: three},
+		"refused":                    {refused: refusal, code: "sql.column", says: "no column"},
+		"unfit":                      {refused: unfit(four), marks: mark, code: "sql.column", says: "open: table t: no column"},
+		"unfit, with one to come":    {refused: unfit(three), code: "sql.column", says: "no column"},
+		"unfit, without a noted one": {refused: unfit(three), marks: mark, code: CodeTargetBehind, says: "restored? and table t: no column"},
+		"unfit and empty":            {refused: unfit(sink.Published{Batch: checkpoint.NoBatch}), code: CodeTargetBehind, says: "restored? and table t: no column"},
+		"unfit and ahead":            {refused: unfit(sink.Published{Batch: 5, Digest: "e"}), code: "sql.column", says: "no column"},
+		"unfit, and may repeat":      {guarantee: sink.AtLeastOnce, refused: unfit(three), marks: mark, code: "sql.column", says: "no column"},
+	} {
+		target := judged{guarantee: cmp.Or(c.guarantee, sink.ExactlyOnce), volatile: true}
+		err := CheckLook(t.Context(), skips{}, target, c.published, c.refused, last, decided(3, 3, "c"), c.marks)
+		f, _ := errors.AsType[*fault.Error](err)
+		switch {
+		case c.code == "" && err == nil:
+		case f == nil || f.ErrCode != c.code || !strings.Contains(err.Error(), c.says):
+			t.Errorf("%s: %v, want %s", name, err, c.code)
+		case strings.Contains(c.says, " and ") && !strings.HasSuffix(f.WayOut, "; after that, and not before: add the column"):
+			t.Errorf("%s: way out %s", name, f.WayOut)
+		}
 	}
 }
 

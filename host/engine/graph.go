@@ -24,8 +24,8 @@ type SourceNode struct {
 	Source    source.Source
 	Limit     source.Limit
 	EventTime *EventTime // nil: the source's own, if it has one, without lateness
-	// Reads is a mark of the settings that say what is read and how. A planned batch of a source of which nothing is decided is
-	// planned anew when they have changed: a mistake in a job's first source does not stick.
+	// Reads is a mark of the settings that say what is read and how. An undecided batch is planned anew when they have changed: a
+	// mistake in them does not stick.
 	Reads string
 	// SkipLost: what a planned batch can no longer read is left out, by an amended plan, instead of stopping the job.
 	SkipLost bool

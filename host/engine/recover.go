@@ -124,15 +124,10 @@ func (e *Engine) lookFirst(ctx context.Context, next checkpoint.BatchID, dec, be
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("open target %s: %w", t.ID(), err)
+			err = fmt.Errorf("open target %s: %w", t.ID(), err)
 		}
-		if err := CheckTarget(ctx, e.cfg.Log, t, p, dec, before); err != nil {
+		if err := CheckLook(ctx, e.cfg.Log, t, p, err, dec, before, e.marks); err != nil {
 			return err
-		}
-		if mark, noted := e.marks[t.ID()]; noted {
-			if err := CheckNoted(ctx, e.cfg.Log, t, p, dec, mark); err != nil {
-				return err
-			}
 		}
 		if err := CheckNeighbours(t, e.targets[:i]); err != nil {
 			return fmt.Errorf("open target %s: %w", t.ID(), err)

@@ -6,10 +6,9 @@ import (
 	"github.com/wasmill/wasmill/host/engine"
 )
 
-// TestOtherSettingsOfTheFirstBatch: a batch that is planned and not decided is planned anew when what the job says of its source
-// has changed, as long as no batch of the source is decided, and stays as it was planned otherwise. The input that it would read
-// then is not the one that it was planned over.
-func TestOtherSettingsOfTheFirstBatch(t *testing.T) {
+// TestOtherSettings: a batch that is planned and not decided is planned anew when what the job says of its source has changed, and
+// stays as it was planned otherwise. The input that it would read then is not the one that it was planned over.
+func TestOtherSettings(t *testing.T) {
 	const earlier = 10 // of one batch
 	for name, c := range map[string]struct {
 		decided bool   // a batch before
@@ -17,11 +16,12 @@ func TestOtherSettingsOfTheFirstBatch(t *testing.T) {
 		call    string // at which the process is killed
 		renewed bool
 	}{
-		"others, killed when it runs":           {was: "a", is: "b", call: "program.call", renewed: true},
-		"others, killed when it stages":         {was: "a", is: "b", call: "target.stage main", renewed: true},
-		"the same":                              {was: "a", is: "a", call: "program.call"},
-		"of a version that did not note them":   {is: "b", call: "program.call"},
-		"others, after a batch that is decided": {decided: true, was: "a", is: "b", call: "program.call"},
+		"others, killed when it runs":             {was: "a", is: "b", call: "program.call", renewed: true},
+		"others, killed when it stages":           {was: "a", is: "b", call: "target.stage main", renewed: true},
+		"the same":                                {was: "a", is: "a", call: "program.call"},
+		"of a version that did not note them":     {is: "b", call: "program.call"},
+		"others, after a batch that is decided":   {decided: true, was: "a", is: "b", call: "program.call", renewed: true},
+		"the same, after a batch that is decided": {decided: true, was: "a", is: "a", call: "program.call"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

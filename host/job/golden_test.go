@@ -16,6 +16,8 @@ import (
 
 	"github.com/wasmill/wasmill/host/kafkaconn"
 	"github.com/wasmill/wasmill/host/registry"
+	"github.com/wasmill/wasmill/host/rows"
+	"github.com/wasmill/wasmill/host/sink/sql"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -40,6 +42,17 @@ func testEnv() Env {
 				_, err = kafkaconn.Parse(name, settings)
 			case "schemaRegistry":
 				_, err = registry.Parse(name, settings)
+			}
+			return err
+		},
+		CheckStatement: func(kind, statement string, columns []Column) error {
+			schema, err := rows.ParseType("struct<" + strings.Join(columnNames(columns), ": string, ") + ": string>")
+			if err != nil {
+				return err
+			}
+			s, err := rows.NewSchema(schema.Fields)
+			if err == nil {
+				_, err = sql.ParseStatement(kind, statement, s)
 			}
 			return err
 		},

@@ -19,6 +19,8 @@ type Env struct {
 	ReadFile func(path string) ([]byte, error)
 	// CheckConnection says what is wrong with the settings of a connection of a kind; nil takes any.
 	CheckConnection func(name, kind string, settings []byte) error
+	// CheckStatement says what is wrong with a statement for a kind of database, whose parameters stand for columns; nil takes any.
+	CheckStatement func(kind, statement string, columns []Column) error
 	// Stock are the names of the transforms that come with the program, sorted.
 	Stock []string
 }

@@ -290,6 +290,11 @@ func (c *checker) sqlSink(j *Job, v *value, s *Sink) {
 	case q.Create && !table.set:
 		c.wrongAt(v.at("createTable").path, CodeConflict, "createTable needs the name of the table", "")
 	}
+	if statement.good() && q.Statement != "" && schema.good() && c.env.CheckStatement != nil {
+		if err := c.env.CheckStatement(q.Kind, q.Statement, q.Schema); err != nil {
+			c.wrongAt(statement.path, CodeValue, err.Error(), "")
+		}
+	}
 }
 
 // keyColumns checks that upsert has a key, and that the key is of the schema.

@@ -137,13 +137,13 @@ func (p *Program) targets(j *job.Job) (map[string]sink.Target, error) {
 		}
 		if s.Kafka != nil {
 			if err := p.kafkaTarget(j, s.Kafka, out); err != nil {
-				return nil, fmt.Errorf("sink %s: %w", s.Name, err)
+				return nil, err
 			}
 			continue
 		}
 		if s.SQL != nil {
 			if err := p.sqlTarget(j, s.SQL, out); err != nil {
-				return nil, fmt.Errorf("sink %s: %w", s.Name, err)
+				return nil, err
 			}
 			continue
 		}

@@ -30,6 +30,16 @@ func (p *Program) database(j *job.Job, s *job.SQLSink) (sqlsink.Database, sqlsin
 	return nil, sqlsink.Limits{}, fmt.Errorf("no %s connection %q", s.Kind, s.Connection)
 }
 
+// CheckStatement says what is wrong with a statement of a sink, as far as can be told without its database.
+func CheckStatement(kind, statement string, columns []job.Column) error {
+	schema, err := schemaOf(columns)
+	if err != nil || schema == nil {
+		return err
+	}
+	_, err = sqlsink.ParseStatement(kind, statement, schema)
+	return err
+}
+
 // databaseSettings are the settings of a connection to a database.
 type databaseSettings struct {
 	URL              *string `json:"url"`

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wasmill/wasmill/host/job"
 	sqlsink "github.com/wasmill/wasmill/host/sink/sql"
 )
 
@@ -49,4 +50,27 @@ func TestDatabaseSettings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStatementMistakes: a mistake in a statement is said of the sink that has it, and with its place when the job file is read.
+func TestStatementMistakes(t *testing.T) {
+	text := []byte("apiVersion: wasmill/v1\nkind: Job\nmetadata: {name: two}\nspec:\n  checkpoint: ./checkpoint\n  trigger: {availableNow: true}\n" +
+		"  connections: {db: {sqlite: {path: ./out.db}}}\n  sources: [{name: lines, files: {path: ./in, format: jsonl}}]\n  sinks:\n" +
+		"    - {name: rows, from: [lines], sqlite: {connection: db, table: t, schema: {id: int64}, createTable: true}}\n" +
+		"    - {name: counts, from: [lines], sqlite: {connection: db, schema: {id: int64}, statement: insert into n values (:di)}}\n")
+	p := newPlace(t)
+	says := func(err error, says string) {
+		t.Helper()
+		if err == nil || err.Error() != says {
+			t.Errorf("%v, want %s", err, says)
+		}
+	}
+	const mistake = "at 1:23 of the statement: parameter :di: the schema has no such column"
+	_, err := job.Parse("job.yaml", text, job.Env{Dir: p.dir, CheckStatement: CheckStatement})
+	says(err, "job.yaml:11:94: spec.sinks[1].sqlite.statement: "+mistake)
+	j, err := job.Parse("job.yaml", text, job.Env{Dir: p.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(p.run(j), "connection db: sink counts: "+mistake)
 }

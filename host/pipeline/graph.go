@@ -73,9 +73,26 @@ func (w *wirer) source(s *job.Source) {
 	w.graph.Sources = append(w.graph.Sources, node)
 }
 
-// reads is a mark of all that a job file says of a source.
+// reads is a mark of what a job file says of a source that decides what a plan holds: where the input lies and how it is cut. What is
+// done about input that is lost is not of it, as a plan that was made anew would not miss what was lost since.
 func reads(s *job.Source) string {
-	text, err := json.Marshal(s)
+	mark := job.Source{Name: s.Name, Generator: s.Generator}
+	if s.Files != nil {
+		f := *s.Files
+		f.OnDataLoss, f.Settle = "", 0
+		mark.Files = &f
+	}
+	if s.Kafka != nil {
+		k := *s.Kafka
+		k.OnDataLoss, k.Group, k.Formats = "", "", job.Formats{}
+		mark.Kafka = &k
+	}
+	if s.Delta != nil {
+		d := *s.Delta
+		d.OnDataLoss, d.OnChange = "", ""
+		mark.Delta = &d
+	}
+	text, err := json.Marshal(mark)
 	if err != nil {
 		return "" // nothing in it can be without JSON: without a mark a plan is never outdated
 	}

@@ -233,8 +233,31 @@ func (p *Program) consent(ctx context.Context) (allowed bool, err error) {
 	if len(found) == 0 || p.env.AllowChanges {
 		return len(found) > 0, nil
 	}
+	accept, err := p.acceptance(ctx)
+	if err != nil {
+		return false, err
+	}
 	return false, fault.New(CodeIncompatible, p.Job.File, fmt.Errorf("the job has changed since batch %d: %s", t.before.Batch, strings.Join(found, "; ")),
-		"take the change back, give the job a checkpoint of its own, or accept it with `wasmill run --allow-changes`; `wasmill plan` shows all changes")
+		"take the change back, give the job a checkpoint of its own, or "+accept+"; `wasmill plan` shows all changes")
+}
+
+// acceptance says what it takes to accept a change: what a target refuses goes through with no flag.
+func (p *Program) acceptance(ctx context.Context) (string, error) {
+	_, found, err := p.standing(ctx)
+	if err != nil {
+		return "", err
+	}
+	var first []string
+	for _, f := range found {
+		if !f.Note {
+			first = append(first, fmt.Sprintf("[%s] %s: %s", f.Code, f.File, f.Message))
+		}
+	}
+	const flag = "accept it with `wasmill run --allow-changes`"
+	if len(first) == 0 {
+		return flag, nil
+	}
+	return "first mend what no flag lets through (" + strings.Join(first, "; ") + ") and then " + flag, nil
 }
 
 // wait finds what is left half-way.
@@ -320,7 +343,7 @@ func (v *Preview) upcoming(ctx context.Context, p *Program, t *tail) (err error)
 		s := &p.Job.Sources[i]
 		settled := planned && !engine.Outdated(t.plan, s.Name, reads(s))
 		if planned && !settled {
-			v.Planned, v.Waiting.Words = false, "planned, not decided, with other settings of a source, of which nothing is decided: the next start plans it anew"
+			v.Planned, v.Waiting.Words = false, "planned, not decided, with other settings of a source: the next start plans it anew"
 		}
 		if settled || !planned {
 			err = v.moved(sources[s.Name], s.Name, t.plan.Position(s.Name))

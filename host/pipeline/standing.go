@@ -119,12 +119,7 @@ func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, e
 		if err == nil && t.torn != nil {
 			err = engine.CheckTorn(target, published, t.torn)
 		}
-		if err == nil {
-			err = engine.CheckTarget(ctx, t.reader, target, published, t.decision, before)
-		}
-		if mark, noted := t.marks[target.ID()]; err == nil && noted {
-			err = engine.CheckNoted(ctx, t.reader, target, published, t.decision, mark)
-		}
+		err = engine.CheckLook(ctx, t.reader, target, published, err, t.decision, before, t.marks)
 		if err == nil {
 			err = engine.CheckOrigin(ctx, origin, target, published)
 		}

@@ -140,7 +140,7 @@ func (p *Program) sqlTarget(j *job.Job, one *job.SQLSink, out map[string]sink.Ta
 		}
 		schema, err := schemaOf(q.Schema)
 		if err != nil {
-			return err
+			return fmt.Errorf("sink %s: %w", j.Sinks[i].Name, err)
 		}
 		_, own := p.tables.used[j.Sinks[i].Name]
 		cfg.Sinks = append(cfg.Sinks, sqlsink.Sink{

@@ -10,7 +10,7 @@ import (
 type Inspector interface {
 	// Inspect says what is published for an owner, and refuses what Open would refuse. An owner without a query id has yet
 	// to begin: whatever belongs to a query is another one's. It takes no lock, shuts nobody out, writes nothing, and may be
-	// called beside a process that has the target open.
+	// called beside a process that has the target open. An *UnfitError says what is published beside what is refused.
 	Inspect(ctx context.Context, o Owner) (Published, error)
 }
 
@@ -21,6 +21,18 @@ type Heir interface {
 	// way. It may be called with the target open or not, and writes nothing.
 	PublishedBy(ctx context.Context, query string) (p Published, disown string, err error)
 }
+
+// UnfitError is the error of a look at a target that refuses the place that it would publish to, and knows all the same what is
+// published there: a place that has been put back from an older copy is refused for what it is like, not for what it lacks.
+type UnfitError struct {
+	Published Published
+	Err       error
+}
+
+func (e *UnfitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why the place is refused.
+func (e *UnfitError) Unwrap() error { return e.Err }
 
 // Forgetful is a Target that may lose the knowledge of what it has published, but not the output.
 type Forgetful interface {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/wasmill/wasmill/host/fault"
@@ -94,7 +95,7 @@ func (c *Config) check() error {
 	}
 	for i := range c.Sinks {
 		s := &c.Sinks[i]
-		if err := s.check(); err != nil {
+		if err := s.check(c.Database.Kind()); err != nil {
 			return fmt.Errorf("sink %s: %w", s.Name, err)
 		}
 		if slices.ContainsFunc(c.Sinks[:i], func(o Sink) bool { return o.Name == s.Name }) {
@@ -106,7 +107,7 @@ func (c *Config) check() error {
 
 const maxTarget = 255 // bytes
 
-func (s *Sink) check() error {
+func (s *Sink) check(kind string) error {
 	switch {
 	case s.Name == "":
 		return errors.New("a name is needed")
@@ -120,7 +121,7 @@ func (s *Sink) check() error {
 		if err != nil {
 			return err
 		}
-		if name.Table == epochTable {
+		if strings.EqualFold(name.Table, epochTable) {
 			return fmt.Errorf("table %s says what is published; rows cannot go there", epochTable)
 		}
 	}
@@ -139,7 +140,7 @@ func (s *Sink) check() error {
 	if s.Statement == "" {
 		return nil
 	}
-	_, err := ParseStatement(s.Statement, s.Schema)
+	_, err := ParseStatement(kind, s.Statement, s.Schema)
 	return err
 }
 

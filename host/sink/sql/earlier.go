@@ -123,15 +123,10 @@ func (s *sieving) goBack(ctx context.Context, n int) error {
 				return err
 			}
 		}
-		left, tried := s.waiting, len(open)
-		open = nil
-		for i := range left {
-			open = append(open, left[i].span)
-		}
-		if len(left) == tried {
-			if open, err = s.unlock(ctx, left, open); err != nil {
-				return err
-			}
+		if len(s.waiting) < len(open) {
+			open = spansIn(s.waiting)
+		} else if open, err = s.unlock(ctx, s.waiting); err != nil {
+			return err
 		}
 		var more []span
 		more, err = s.before(n)

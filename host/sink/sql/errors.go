@@ -43,6 +43,8 @@ type Problem struct {
 	Passing bool
 	// Data: a row is the reason, not the state of the database.
 	Data bool
+	// Absent: there is no database.
+	Absent bool
 	// Broken: the connection cannot be used any more.
 	Broken bool
 	// Column and Detail are what the database says of a row, where it does.

@@ -21,14 +21,22 @@ var ErrNoDatabase = errors.New("there is no database")
 func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, error) {
 	p := sink.Published{Batch: checkpoint.NoBatch}
 	err := t.look(ctx, o.Query, func(ctx context.Context, look *Target) (err error) {
-		if err := look.lookAtTables(ctx); err != nil {
-			return err
+		unfit := look.lookAtTables(ctx)
+		if unfit == nil {
+			t.places, unfit = look.lookAtPlaces(ctx)
 		}
-		if t.places, err = look.lookAtPlaces(ctx); err != nil || !t.exact() {
-			return err
+		if !t.exact() || fault.IsPassing(unfit) {
+			return unfit
 		}
-		p, err = look.lookAtEpoch(ctx)
-		return err
+		found, err := look.lookAtEpoch(ctx)
+		switch {
+		case unfit == nil:
+			p = found
+			return err
+		case err == nil:
+			return &sink.UnfitError{Published: found, Err: unfit}
+		}
+		return unfit
 	})
 	return p, err
 }
@@ -44,7 +52,11 @@ func (t *Target) look(ctx context.Context, query string, f func(context.Context,
 		conn, err = t.cfg.Database.Connect(ctx, use)
 	}
 	if err != nil {
-		return t.fault(t.place(), err)
+		absent := t.cfg.Database.Explain(err).Absent
+		if err = t.fault(t.place(), err); absent {
+			err = &sink.UnfitError{Published: sink.Published{Batch: checkpoint.NoBatch}, Err: err}
+		}
+		return err
 	}
 	defer conn.Close(ctx)
 	return f(ctx, &Target{cfg: t.cfg, query: query, order: t.order, conn: conn})

@@ -82,16 +82,11 @@ func (s *sieving) settle(ctx context.Context, open []span) error {
 			}
 		}
 		before := rowsOf(open)
-		left := s.waiting
-		open = open[:0:0]
-		for i := range left {
-			open = append(open, left[i].span)
-		}
-		if rowsOf(open) < before {
+		if open = spansIn(s.waiting); rowsOf(open) < before {
 			continue
 		}
 		var err error
-		if open, err = s.unlock(ctx, left, open); err != nil {
+		if open, err = s.unlock(ctx, s.waiting); err != nil {
 			return err
 		}
 	}
@@ -106,41 +101,56 @@ func rowsOf(spans []span) int {
 	return n
 }
 
-// unlock goes on where no span goes well alone. All at once they may. If they do not, a row is refused for which all fail as it
-// does alone; or else the spans are tried in halves.
-func (s *sieving) unlock(ctx context.Context, left []waiter, open []span) ([]span, error) {
+// unlock goes on where no span goes well alone. All at once they may, but for rows for which all fail as they do alone. If that
+// does not tell, they are tried in halves.
+func (s *sieving) unlock(ctx context.Context, left []waiter) (open []span, err error) {
 	explain := s.t.cfg.Database.Explain
-	err := left[0].err
-	if len(left) > 1 {
-		err = s.try(ctx, open...)
-	}
-	if err == nil || !explain(err).Data {
-		return nil, err
-	}
-	why := explain(err).Detail
-	same := func(w waiter) bool { return explain(w.err).Detail == why }
-	guilty := func(w waiter) bool { return w.to-w.from == 1 && same(w) }
-	single := len(left) == rowsOf(open)
-	// An error that says the same of all tells nothing.
-	one := slices.ContainsFunc(left, guilty) && slices.ContainsFunc(left, func(w waiter) bool { return !same(w) })
-	open = open[:0]
-	for _, w := range left {
-		switch {
-		case one && guilty(w), single && !one:
-			if err := s.refuse(w.span, w.err); err != nil {
+	for {
+		err = left[0].err
+		if len(left) > 1 {
+			err = s.try(ctx, spansIn(left)...)
+		}
+		if err == nil || !explain(err).Data {
+			return nil, err
+		}
+		same := func(w waiter) bool { return explain(w.err).Detail == explain(err).Detail }
+		guilty := func(w waiter) bool { return w.to-w.from == 1 && same(w) }
+		if !slices.ContainsFunc(left, guilty) || !slices.ContainsFunc(left, func(w waiter) bool { return !same(w) }) {
+			break // what is said of all tells nothing of one
+		}
+		var others []waiter
+		for _, w := range left {
+			if !guilty(w) {
+				others = append(others, w)
+			} else if err := s.refuse(w.span, w.err); err != nil {
 				return nil, err
 			}
-		case one || w.to-w.from == 1:
-			open = append(open, w.span)
-		default:
+		}
+		left = others
+	}
+	single := len(left) == rowsOf(spansIn(left))
+	for _, w := range left {
+		if w.to-w.from > 1 {
 			a, b := w.halves(w.err)
 			open = append(open, a, b)
+		} else if !single {
+			open = append(open, w.span)
+		} else if err := s.refuse(w.span, w.err); err != nil {
+			return nil, err
 		}
 	}
 	if len(open) > mostWaiting {
 		s.way.wait = false
 	}
 	return open, nil
+}
+
+func spansIn(all []waiter) []span {
+	out := make([]span, len(all))
+	for i := range all {
+		out[i] = all[i].span
+	}
+	return out
 }
 
 // halves splits a span, at the row that an error names if it can.

@@ -179,6 +179,10 @@ func (t *Target) table(ctx context.Context, r *route) (*Table, error) {
 		return nil, err
 	}
 	if err := t.conn.CreateTable(ctx, s.Table, s.Schema, s.Key); err != nil {
+		// Somebody else may have made it at the same time, which some databases answer with an error.
+		if table, again := t.conn.Table(ctx, s.Table); again == nil && table != nil {
+			return table, nil
+		}
 		return nil, t.notMade(s, err)
 	}
 	if table, err = t.conn.Table(ctx, s.Table); table == nil && err == nil {

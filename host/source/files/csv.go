@@ -120,7 +120,7 @@ func scanCSV(in *blocks, from place, left *budget, cfg *Config) (scanned, error)
 		if len(cfg.CSV.Columns) == 0 {
 			if _, err := headerNames(row, long, cfg.CSV.Comma); err != nil {
 				return scanned{}, fault.New(CodeHeader, in.st.path, err,
-					"Mend the file's first line, or list the columns in the source's csv options.")
+					"Mend the file's first line, or list the columns in the source's csv options; or correct the source's `format`, if its files are no CSV.")
 			}
 		}
 		at.Off = rows.off()
@@ -236,6 +236,9 @@ func (s *Source) csvHead(ctx context.Context, p *part, rows *csvRows) (h *csvHea
 func headerNames(row []byte, long bool, comma byte) ([]string, error) {
 	if long {
 		return nil, errors.New("the header row is longer than a record may be")
+	}
+	if bytes.HasPrefix(row, []byte(parquetMagic)) && bytes.IndexByte(row, 0) >= 0 {
+		return nil, errors.New("the file begins as Parquet does")
 	}
 	var names []string
 	seen := map[string]bool{}

@@ -21,6 +21,9 @@ const (
 	// maxFooter bounds a Parquet footer: its length is read from the file and allocated at once.
 	maxFooter   = 256 << 20
 	rowsAtATime = 64
+
+	// The first bytes of a Parquet file, and of one whose footer is encrypted.
+	parquetMagic, encryptedMagic = "PAR1", "PARE"
 )
 
 // guard runs fn on a foreign Parquet file. The library panics on some of what a broken file can hold.
@@ -40,6 +43,14 @@ func notParquet(path string, err error) error {
 
 // openParquet reads a file's footer.
 func openParquet(f io.ReaderAt, e *entry) (*parquet.File, error) {
+	var begin [4]byte
+	if err := readAt(f, begin[:min(e.Size, 4)], 0); err != nil {
+		return nil, unreadable(e.Path, err)
+	}
+	if magic := string(begin[:]); magic != parquetMagic && magic != encryptedMagic {
+		return nil, fault.New(CodeCorrupt, e.Path, fmt.Errorf("the file does not begin as Parquet does, with %s, but with %q", parquetMagic, begin[:min(e.Size, 4)]),
+			"correct the source's `format`, if its files are none of Parquet; or copy the file again, or move it out of the source's path")
+	}
 	var end [8]byte
 	if e.Size < 12 {
 		return nil, notParquet(e.Path, fmt.Errorf("%d bytes are too few", e.Size))

@@ -161,6 +161,33 @@ func TestParquetDamaged(t *testing.T) {
 	}
 }
 
+// TestWrongFormat: what is wrong with a file of another format says that it may be the source's format.
+func TestWrongFormat(t *testing.T) {
+	whole := parquetFile(t, wideRows()...)
+	for name, c := range map[string]struct {
+		format              Format
+		content, code, says string
+	}{
+		"lines":            {Parquet, "{\"id\":1}\n{\"id\":2}\n", CodeCorrupt, `does not begin as Parquet does, with PAR1, but with "{\"id"`},
+		"packed lines":     {Parquet, string(packed([]byte("{\"id\":1}\n"))), CodeCorrupt, "does not begin as Parquet does"},
+		"a byte":           {Parquet, "x", CodeCorrupt, `but with "x"`},
+		"columns":          {Parquet, "a,b\n1,2\n", CodeCorrupt, "does not begin as Parquet does"},
+		"Parquet as CSV":   {CSV, whole, CodeHeader, "begins as Parquet does"},
+		"JSON text as CSV": {CSV, "\"a\": 1\n", CodeHeader, "text follows a closing quote"},
+	} {
+		r := newRig(t, c.format)
+		r.put("a", c.content)
+		_, err := r.src.Latest(context.Background(), checkpoint.Position{}, source.Limit{})
+		same(t, name, code(t, err), c.code)
+		if !strings.Contains(err.Error(), c.says) || !strings.Contains(hint(t, err), "correct the source's `format`") {
+			t.Errorf("%s: %v: %s", name, err, hint(t, err))
+		}
+	}
+	r := newRig(t, CSV)
+	r.put("a.csv", "PAR1,b\n1,2\n")
+	same(t, "a column of that name", r.read(checkpoint.Position{}, r.latest(checkpoint.Position{}, 0)), []string{`0:{"PAR1":"1","b":"2"}`})
+}
+
 func TestSchemaLimits(t *testing.T) {
 	group := func(children int32) format.SchemaElement {
 		e := format.SchemaElement{Name: "g"}

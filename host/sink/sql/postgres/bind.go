@@ -176,7 +176,7 @@ func deleteText(t *sql.Table, keys []field) string {
 // bindStatement prepares a user's statement. Texts and nested values stand where a literal in quotes would; all else has
 // its type.
 func (c *Conn) bindStatement(ctx context.Context, b *binding, s *sql.Sink) error {
-	st, err := sql.ParseStatement(s.Statement, s.Schema)
+	st, err := sql.ParseStatement("postgres", s.Statement, s.Schema)
 	if err != nil {
 		return &sql.Mismatch{Code: sql.CodeStatement, Err: err, WayOut: "correct the sink's statement"}
 	}
@@ -193,7 +193,7 @@ func (c *Conn) bindStatement(ctx context.Context, b *binding, s *sql.Sink) error
 	defer cancel()
 	made, err := c.pg.Prepare(ctx, b.named, st.SQL, oids)
 	if err != nil {
-		return err
+		return placed(&st, err)
 	}
 	b.text, b.oids, b.types = st.SQL, oids, made.ParamOIDs
 	return nil

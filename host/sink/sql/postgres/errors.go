@@ -21,6 +21,7 @@ func (d *Database) Explain(err error) sql.Problem {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		p := explain(pg)
+		p.Absent = pg.Code == "3D000" // invalid_catalog_name
 		if row, ok := rowRoutines[pg.Routine]; ok && !p.Data && !p.Passing {
 			p = row
 		}

@@ -155,7 +155,7 @@ func conflictText(s *sql.Sink, names []string) string {
 }
 
 func (c *Conn) bindStatement(ctx context.Context, b *binding, s *sql.Sink) error {
-	st, err := sql.ParseStatement(s.Statement, s.Schema)
+	st, err := sql.ParseStatement("sqlite", s.Statement, s.Schema)
 	if err != nil {
 		return &sql.Mismatch{Code: sql.CodeStatement, Err: err, WayOut: "correct the sink's statement"}
 	}
@@ -188,6 +188,9 @@ func formOf(c *column, t rows.Type) (form, string) {
 func lossy(a affinity, t rows.Type) string {
 	if t.Kind == rows.Decimal && (a == toNumeric || a == toReal) {
 		return fmt.Sprintf("SQLite keeps %d digits of a number there; a TEXT column keeps all", realDigits)
+	}
+	if t.Kind == rows.String && a == toNumeric {
+		return "SQLite goes by the name of the type, has none of that name for texts, and makes numbers of them where it can; TEXT keeps them"
 	}
 	return ""
 }

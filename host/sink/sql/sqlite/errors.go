@@ -39,6 +39,9 @@ const moved = 1032
 // errMoved says the same before anything is written; SQLite itself does not look in WAL mode.
 var errMoved = errors.New("the file was moved, removed or replaced while the job had it open")
 
+// errNoDirectory says that no database can be made at a path.
+var errNoDirectory = errors.New("its directory is not there")
+
 const wayOutMoved = "put it back, then start again"
 
 // primary returns the primary result code of an error, 0 for none of SQLite's.
@@ -69,7 +72,9 @@ func (d *Database) Explain(err error) sql.Problem {
 	case err == nil:
 		return sql.Problem{}
 	case errors.Is(err, sql.ErrNoDatabase):
-		return sql.Problem{Code: sql.CodeDatabase, WayOut: "correct the path, or let the database be made with its table: `createTable: true`"}
+		return sql.Problem{Code: sql.CodeDatabase, Absent: true, WayOut: "correct the path, or let the database be made with its table: `createTable: true`"}
+	case errors.Is(err, errNoDirectory):
+		return sql.Problem{Code: sql.CodeDatabase, Absent: true, WayOut: "make the directory, or correct the path of the connection"}
 	case errors.Is(err, errMoved):
 		return sql.Problem{Code: sql.CodeMoved, Broken: true, WayOut: wayOutMoved}
 	case isMoved(err):

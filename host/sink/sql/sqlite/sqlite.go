@@ -74,7 +74,7 @@ func (d *Database) Connect(ctx context.Context, use sql.Use) (sql.Conn, error) {
 	case err == nil && !info.Mode().IsRegular():
 		return nil, &sql.Mismatch{Code: sql.CodeDatabase, Err: errors.New("it is not a file"), WayOut: "give the connection the path of a database's file, or of one that is not there yet"}
 	case errors.Is(err, fs.ErrNotExist) && use.Create && !isDir(filepath.Dir(d.path)):
-		return nil, &sql.Mismatch{Code: sql.CodeDatabase, Err: errors.New("its directory is not there"), WayOut: "make the directory, or correct the path of the connection"}
+		return nil, errNoDirectory
 	case use.Create && use.ReadOnly:
 		mode = "memory"
 	case use.Create:

@@ -71,6 +71,9 @@ func (c *Conn) Table(ctx context.Context, name string) (*sql.Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	if strings.EqualFold(n.Schema, "temp") {
+		return nil, &sql.Mismatch{Code: sql.CodeTable, Err: errors.New("a table of temp is gone when the job ends"), WayOut: "name a table of the file"}
+	}
 	where, args := "name = $1 COLLATE NOCASE", []string{n.Table}
 	if n.Schema != "" {
 		where, args = where+" AND schema = $2 COLLATE NOCASE", append(args, n.Schema)
@@ -99,19 +102,18 @@ func (c *Conn) columns(ctx context.Context, t *sql.Table, at []string, strict bo
 	if err != nil {
 		return err
 	}
-	keys := 0
-	for _, g := range got {
-		if g[4] != "0" {
-			keys++
-		}
+	// A primary key that is not the row's number has an index, also in a table without row numbers.
+	indexed, err := c.Query(ctx, "SELECT 1 FROM pragma_index_list($2, $1) WHERE origin = 'pk'", at...)
+	if err != nil {
+		return err
 	}
 	for _, g := range got {
 		own := &column{affinity: affinityOf(g[1], strict)}
 		if strict && !strings.EqualFold(g[1], "ANY") {
 			own.only = strings.ToUpper(g[1])
 		}
-		// The one key column INTEGER is the row's number, which is made up where it is null.
-		number := keys == 1 && g[4] == "1" && strings.EqualFold(g[1], "INTEGER")
+		// The key column that is the row's number is made up where it is null.
+		number := g[4] != "0" && len(indexed) == 0 && strings.EqualFold(g[1], "INTEGER")
 		if number {
 			t.Unique = append(t.Unique, []string{g[0]})
 		}
