@@ -195,3 +195,19 @@ func TestRefusedOnceDecided(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedTooOften: a batch of which rows are refused again and again ends the run, and goes on where it was at the next start.
+func TestRefusedTooOften(t *testing.T) {
+	w, _ := refusing(t)
+	w.in.Append(numbered("y", 1100)...)
+	w.batch, w.atOnce, w.max = 2000, 1, 2000
+	w.refuse["main"] = func(v string) bool { return strings.HasPrefix(v, "y") }
+	err := w.run(&sim.Process{})
+	if f, _ := errors.AsType[*fault.Error](err); f == nil || f.Code() != "sim.refused" || !strings.HasPrefix(f.Hint(), "start again") {
+		t.Fatalf("%v: %+v", err, f)
+	}
+	w.mustRun()
+	if n := len(w.stores["dead"].Values("dead")); n != 1103 {
+		t.Errorf("%d letters", n)
+	}
+}
