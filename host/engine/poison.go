@@ -55,7 +55,7 @@ func (l *lane) findPoison(ctx context.Context, b *batchRun, s *stageLane, f *fai
 		if b.spare && f.laneFull() {
 			return 0, letter{}, errLaneFull
 		}
-		return 0, letter{}, guestFailed(s.node.Name, b.plan.Batch, l.index, f)
+		return 0, letter{}, guestFailed(s.node.Name, l.index, f)
 	}
 	index, ok := f.pointed()
 	if !ok {
@@ -149,7 +149,7 @@ func (l *lane) bisect(ctx context.Context, b *batchRun, s *stageLane, f *failure
 		}
 		if failed != nil {
 			if len(failed.indexes) == 0 || failed.indexes[0] != f.indexes[0] {
-				return 0, notRepeatable(s.node.Name, b.plan.Batch, l.index, f.text())
+				return 0, notRepeatable(s.node.Name, l.index, f.text())
 			}
 			hi = mid
 		} else {
@@ -163,7 +163,7 @@ func (l *lane) bisect(ctx context.Context, b *batchRun, s *stageLane, f *failure
 		return 0, fmt.Errorf("bisect a failing chunk: %w", err)
 	}
 	if failed == nil {
-		return 0, notRepeatable(s.node.Name, b.plan.Batch, l.index, f.text())
+		return 0, notRepeatable(s.node.Name, l.index, f.text())
 	}
 	return f.indexes[lo], nil
 }
