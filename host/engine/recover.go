@@ -111,9 +111,11 @@ func (e *Engine) found(ctx context.Context, plan *checkpoint.Plan) (*batch, erro
 
 // lookFirst refuses what would be refused anyway before a target is taken over: opening one makes its directory or its
 // database, which would stand in the way of putting the right one back, or of the next start after a mistake. One that is away is
-// waited for when it is opened. next is the batch that comes, dec its decision, before the one before.
+// waited for when it is opened. Of several that are refused the first in the job file is told of. next is the batch that comes, dec
+// its decision, before the one before.
 func (e *Engine) lookFirst(ctx context.Context, next checkpoint.BatchID, dec, before *checkpoint.Decision) error {
 	pubs := map[string]sink.Published{}
+	var refused []error
 	for _, t := range e.targets {
 		look, ok := t.(sink.Inspector)
 		if !ok {
@@ -124,19 +126,37 @@ func (e *Engine) lookFirst(ctx context.Context, next checkpoint.BatchID, dec, be
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("open target %s: %w", t.ID(), err)
+			err = fmt.Errorf("open target %s: %w", t.ID(), err)
+		} else {
+			err = e.checkFirst(ctx, t, p, dec, before)
 		}
-		if err := CheckTarget(ctx, e.cfg.Log, t, p, dec, before); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), err)
 		}
-		if mark, noted := e.marks[t.ID()]; noted {
-			if err := CheckNoted(ctx, e.cfg.Log, t, p, dec, mark); err != nil {
-				return err
-			}
+		if err != nil {
+			refused = append(refused, err)
+			continue
 		}
 		pubs[t.ID()] = p
 	}
-	return e.checkOrigin(ctx, pubs)
+	switch len(refused) {
+	case 0:
+		return e.checkOrigin(ctx, pubs)
+	case 1:
+		return refused[0]
+	}
+	return fmt.Errorf("%w (the start is refused for %d targets: `wasmill plan` names them all)", refused[0], len(refused))
+}
+
+// checkFirst holds what a target has published against the decisions, and against the note of it.
+func (e *Engine) checkFirst(ctx context.Context, t sink.Target, p sink.Published, dec, before *checkpoint.Decision) error {
+	if err := CheckTarget(ctx, e.cfg.Log, t, p, dec, before); err != nil {
+		return err
+	}
+	if mark, noted := e.marks[t.ID()]; noted {
+		return CheckNoted(ctx, e.cfg.Log, t, p, dec, mark)
+	}
+	return nil
 }
 
 func (e *Engine) openTargets(ctx context.Context, next checkpoint.BatchID) (map[string]sink.Published, error) {
