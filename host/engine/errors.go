@@ -125,13 +125,13 @@ func tooMuchPoison(stage string, lane int, lt letter) error {
 		raise(stage, abi.TrapName(lt.word))+"mend the transform; when it only refuses records, let it write dead letters instead of failing: each record that it fails on starts a lane of a batch again, and that is done 16 times at most, whatever `errors.max` is")
 }
 
-func guestFailed(stage string, lane int, f *failure) error {
+func guestFailed(stage string, batch checkpoint.BatchID, lane int, f *failure) error {
 	var trap abi.TrapName
 	if f.guest != nil {
 		trap = f.guest.Trap
 	}
 	return fault.New(CodeGuestFailed, "transform "+stage,
-		fmt.Errorf("lane %d: failed on a frame without records: %s", lane, f.text()), raise(stage, trap)+"mend the transform")
+		fmt.Errorf("batch %d lane %d: failed on a frame without records: %s", batch, lane, f.text()), raise(stage, trap)+"mend the transform")
 }
 
 func notRepeatable(stage string, lane int, text string) error {

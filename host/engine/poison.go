@@ -55,7 +55,7 @@ func (l *lane) findPoison(ctx context.Context, b *batchRun, s *stageLane, f *fai
 		if b.spare && f.laneFull() {
 			return 0, letter{}, errLaneFull
 		}
-		return 0, letter{}, guestFailed(s.node.Name, l.index, f)
+		return 0, letter{}, guestFailed(s.node.Name, b.plan.Batch, l.index, f)
 	}
 	index, ok := f.pointed()
 	if !ok {
