@@ -27,7 +27,7 @@ const (
 // The codes of rejected records.
 const (
 	RejectTooLarge = "too_large" // the row as JSON is longer than a record may be
-	RejectValue    = "bad_value" // a text that is not UTF-8 has no JSON form
+	RejectValue    = "bad_value" // a text that is not UTF-8 has no JSON form; a time of Spark's old calendar that cannot be told for certain
 )
 
 func configFault(name, what string) error {

@@ -138,7 +138,7 @@ func (r *rowReader) read(f durable.File) error {
 		if err != nil {
 			return err
 		}
-		if r.tree, err = newRowTree(file.Metadata().Schema); err != nil {
+		if r.tree, err = newRowTree(file.Metadata().Schema, parquetfile.CalendarOf(file)); err != nil {
 			return notParquet(path, err)
 		}
 		if rows := file.NumRows(); r.part.To.Line > rows || r.part.EOF && r.part.To.Line != rows {
