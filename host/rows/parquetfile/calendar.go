@@ -37,17 +37,17 @@ func CalendarOf(file *parquet.File) (c Calendar) {
 	if !known {
 		if has("org.apache.spark.sql.parquet.row.metadata") || has(legacyDateTime) || has(legacyInt96) {
 			const why = "the file names no version of Spark and may count it by the Julian calendar"
-			c.dates = &Rebase{until: gregorianDay, refused: &CalendarError{"a date before 1582-10-15", why}}
-			c.times = &Rebase{until: zonedDay, refused: &CalendarError{oldTime, why}}
+			c.dates = &Rebase{until: gregorianDay, refused: untold("a date before 1582-10-15", why)}
+			c.times = &Rebase{until: zonedDay, refused: untold(oldTime, why)}
 			c.int96 = c.times
 		}
 		return c
 	}
 	times := &Rebase{until: gregorianDay}
 	if zone, named := file.Lookup("org.apache.spark.timeZone"); !named {
-		times = &Rebase{until: zonedDay, refused: &CalendarError{oldTime, "the file counts it by Spark's old calendar and names no time zone"}}
+		times = &Rebase{until: zonedDay, refused: untold(oldTime, "the file counts it by Spark's old calendar and names no time zone")}
 	} else if !isUTC(zone) {
-		times = &Rebase{until: zonedDay, refused: &CalendarError{oldTime, fmt.Sprintf("the file counts it by Spark's old calendar and the clock of %.40q", zone)}}
+		times = &Rebase{until: zonedDay, refused: untold(oldTime, fmt.Sprintf("the file counts it by Spark's old calendar and the clock of %.40q", zone))}
 	}
 	if before(version, 3, 0) || has(legacyDateTime) {
 		c.dates, c.times = &Rebase{until: gregorianDay}, times
@@ -80,9 +80,9 @@ func isUTC(zone string) bool {
 
 // Rebase brings values of a leaf from Spark's old calendar into that of this package.
 type Rebase struct {
-	until   int64          // the first day since 1970 that is the same in both
-	refused *CalendarError // why earlier days cannot be told, or nil
-	perDay  int64          // how many units of the leaf make a day; none: it is INT96
+	until   int64             // the first day since 1970 that is the same in both
+	refused *UnsupportedError // why earlier days cannot be told, or nil
+	perDay  int64             // how many units of the leaf make a day; none: it is INT96
 }
 
 // Rebase returns what the values of a leaf need, nil for nothing. Times without a zone were never counted in the old way.
@@ -119,7 +119,7 @@ func (c Calendar) Rebase(e *format.SchemaElement) *Rebase {
 
 // Amend puts the value that is meant in the place of the one that is in the file. What cannot be told stays,
 // and the answer says why.
-func (r *Rebase) Amend(v *parquet.Value) *CalendarError {
+func (r *Rebase) Amend(v *parquet.Value) *UnsupportedError {
 	var count int64
 	switch v.Kind() {
 	case parquet.Int32:
@@ -172,14 +172,11 @@ func floorDiv(a, b int64) int64 {
 
 const oldTime = "a time before 1900"
 
-// CalendarError says that a file holds a date or a time of Spark's old calendar that cannot be told for certain.
-type CalendarError struct{ what, why string }
-
-func (e *CalendarError) Error() string { return e.what + " cannot be told for certain: " + e.why }
-
-// Hint is the way out.
-func (e *CalendarError) Hint() string {
-	return "let Spark write the file anew with spark.sql.parquet.datetimeRebaseModeInWrite=CORRECTED and spark.sql.parquet.int96RebaseModeInWrite=CORRECTED"
+func untold(what, why string) *UnsupportedError {
+	return &UnsupportedError{
+		what:   what + " cannot be told for certain: " + why,
+		wayOut: "let Spark write the file anew with spark.sql.parquet.datetimeRebaseModeInWrite=CORRECTED and spark.sql.parquet.int96RebaseModeInWrite=CORRECTED",
+	}
 }
 
 // refuses reports whether there may be such a value.
@@ -189,7 +186,7 @@ func (c Calendar) refuses() bool {
 
 // refuser tells a reader's caller of values that are not taken.
 type refuser struct {
-	to     func(row int, column string, why *CalendarError)
+	to     func(row int, column string, why *UnsupportedError)
 	column string // that is read
 	row    int
 }

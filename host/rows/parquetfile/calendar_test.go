@@ -48,7 +48,7 @@ func TestSparkCalendars(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.file, c.only), func(t *testing.T) {
 			told := map[int]int{}
-			opts := parquetfile.ReadOptions{Only: c.only, Refuse: func(row int, column string, why *parquetfile.CalendarError) {
+			opts := parquetfile.ReadOptions{Only: c.only, Refuse: func(row int, column string, why *parquetfile.UnsupportedError) {
 				if !slices.Contains([]string{"t", "s", "m"}, column) || !strings.Contains(why.Error(), "America/Los_Angeles") || why.Hint() == "" {
 					t.Errorf("row %d, column %s: %v", row, column, why)
 				}
@@ -84,14 +84,14 @@ func TestSparkCalendars(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Read(rows.NewTable(s), 1); !isCalendarError(err) {
+		if _, err := r.Read(rows.NewTable(s), 1); !isUnsupportedError(err) {
 			t.Errorf("read: %v", err)
 		}
 	})
 }
 
-func isCalendarError(err error) bool {
-	_, ok := errors.AsType[*parquetfile.CalendarError](err)
+func isUnsupportedError(err error) bool {
+	_, ok := errors.AsType[*parquetfile.UnsupportedError](err)
 	return ok
 }
 
@@ -135,7 +135,7 @@ func TestCalendarOfFooter(t *testing.T) {
 				}
 				tab, err := tryRead(file, rowstest.SchemaOf(t, name, typ))
 				if want == "!" {
-					if !isCalendarError(err) {
+					if !isUnsupportedError(err) {
 						t.Errorf("%s: %v, want a refusal", name, err)
 					}
 					continue

@@ -25,8 +25,8 @@ type ReadOptions struct {
 	// Only names the columns to read, the others stay null, even those that take none; nil means all.
 	Only []int
 	// Refuse is told of each value that cannot be told for certain, by its row in the table, where something else stands then.
-	// Without Refuse such a value ends the reading with a *CalendarError.
-	Refuse func(row int, column string, why *CalendarError)
+	// Without Refuse such a value ends the reading with a *UnsupportedError.
+	Refuse func(row int, column string, why *UnsupportedError)
 }
 
 // Reader reads a file's rows, in order. It is not safe for concurrent use.
@@ -91,7 +91,11 @@ func openFile(in io.ReaderAt, size int64) (*parquet.File, error) {
 	if n := int64(binary.LittleEndian.Uint32(end[:])); n > size-12 || n > maxFooter {
 		return nil, fmt.Errorf("a footer of %d bytes does not fit", n)
 	}
-	return parquet.OpenFile(io.NewSectionReader(in, 0, size), size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(readBuffer))
+	file, err := parquet.OpenFile(io.NewSectionReader(in, 0, size), size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(readBuffer))
+	if err != nil {
+		return nil, err
+	}
+	return file, CheckCodecs(file)
 }
 
 // plan finds the columns.

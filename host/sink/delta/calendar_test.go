@@ -1,6 +1,7 @@
 package delta_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/rows/rowstest"
 	target "github.com/wasmill/wasmill/host/sink/delta"
 )
@@ -45,5 +47,19 @@ func TestUpsertKeepsSparkCalendars(t *testing.T) {
 				t.Errorf("after the upsert (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestUpsertRefusesUnreadCompression: the way out is not that of a broken file.
+func TestUpsertRefusesUnreadCompression(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "t")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "source", "delta", "testdata", "lz4"))); err != nil {
+		t.Fatal(err)
+	}
+	tt := opened(t, target.Config{Dir: dir, Schema: rowstest.SchemaOf(t, "id", "int32", "v", "string"), Key: []string{"id"}, Clock: later.now})
+	err := batch(tt, 0, valuesOf([]string{`{"id":1,"v":"x"}`}))
+	wantFault(t, err, target.CodeTable)
+	if f, _ := errors.AsType[*fault.Error](err); f == nil || !strings.Contains(f.Hint(), "spark.sql.parquet.compression.codec") || !strings.Contains(err.Error(), "lz4hadoop.parquet is whole") {
+		t.Errorf("%v", err)
 	}
 }

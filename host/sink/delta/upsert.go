@@ -160,8 +160,8 @@ func (u *upsert) broken(name, format string, args ...any) error {
 }
 
 func (u *upsert) unreadable(name string, err error) error {
-	if old, ok := errors.AsType[*parquetfile.CalendarError](err); ok {
-		return u.t.fail(CodeTable, old.Hint()+"; nothing is lost meanwhile", "file %s cannot be read: %w", name, err)
+	if no, ok := errors.AsType[*parquetfile.UnsupportedError](err); ok {
+		return u.t.fail(CodeTable, no.Hint()+"; nothing is lost meanwhile", "file %s is whole, but %w", name, no)
 	}
 	return u.broken(name, "it cannot be read: %w", err)
 }

@@ -124,7 +124,7 @@ func (r *rowReader) end() error {
 	return nil
 }
 
-func (r *rowReader) refuse(row int, column string, why *parquetfile.CalendarError) {
+func (r *rowReader) refuse(row int, column string, why *parquetfile.UnsupportedError) {
 	if r.untold[row] == "" {
 		r.untold[row] = fmt.Sprintf("column %s: %v; %s", column, why, why.Hint())
 	}

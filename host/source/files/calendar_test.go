@@ -1,6 +1,8 @@
 package files
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -8,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/source"
 )
 
 // TestSparkCalendars reads what Spark wrote by either calendar as Spark itself does; rows with what cannot be told are
@@ -38,5 +42,20 @@ func TestSparkCalendars(t *testing.T) {
 			}
 			same(t, "rows", r.read(checkpoint.Position{}, r.latest(checkpoint.Position{}, 0)), want)
 		})
+	}
+}
+
+// TestUnreadCompression: a file with a compression that is not read is not called broken.
+func TestUnreadCompression(t *testing.T) {
+	found, err := filepath.Glob(filepath.Join("..", "delta", "testdata", "lz4", "*.parquet"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%q, %v", found, err)
+	}
+	r := newRig(t, Parquet)
+	r.put("a.parquet", testdata(t, filepath.Join("..", found[0])))
+	_, err = r.src.Latest(context.Background(), checkpoint.Position{}, source.Limit{})
+	f, _ := errors.AsType[*fault.Error](err)
+	if f == nil || f.Code() != CodeCorrupt || !strings.Contains(err.Error(), "a.parquet: the parquet file is whole, but it is compressed with LZ4") || !strings.Contains(f.Hint(), "compression.codec") {
+		t.Errorf("%v", err)
 	}
 }
