@@ -36,7 +36,7 @@ func (t *Target) stageUpsert(w *partWriter, st *staged, l *layout, lanes []sink.
 	if err != nil {
 		return err
 	}
-	if err := t.checkFolders(l, lanes); err != nil {
+	if err := t.checkRows(l, lanes); err != nil {
 		return err
 	}
 	if st.TableSchema = l.schemaString(t.base); t.base == nil {
