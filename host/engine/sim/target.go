@@ -91,7 +91,9 @@ type Target struct {
 	// Refuse says whether a value is refused when it is staged; nil refuses none. At most AtOnce are named at a time, 0 all.
 	Refuse func(value string) bool
 	AtOnce int
-	epoch  int
+	// Curt says no more of what is refused than the rows.
+	Curt  bool
+	epoch int
 }
 
 // ID is the target's name.
@@ -155,7 +157,11 @@ func (t *Target) Stage(_ context.Context, out sink.Output) (sink.Staged, error) 
 		}
 	}
 	if len(refused) > 0 {
-		return nil, fmt.Errorf("target %s: %w", t.Name, &sink.Refused{Rows: refused, Err: errors.New("a constraint is broken")})
+		err := &sink.Refused{Rows: refused}
+		if !t.Curt {
+			err.Err = errors.New("a constraint is broken")
+		}
+		return nil, fmt.Errorf("target %s: %w", t.Name, err)
 	}
 	t.Store.mu.Lock()
 	defer t.Store.mu.Unlock()
