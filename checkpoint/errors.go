@@ -65,13 +65,15 @@ const (
 	// wayRepair takes the place of wayVerify where everything has been read.
 	wayRepair = "`wasmill checkpoint repair` shows what would mend it, and does it; `wasmill checkpoint fork` goes on under a " +
 		"new query id"
-	wayUpgrade = "use the version of wasmill that wrote it, or a newer one"
-	wayPerm    = "give this user the right to write to the checkpoint directory, or mount it writable"
-	waySpace   = "free disk space; the job goes on by itself"
-	wayRestart = "start the job again: what was not durable is written anew; look at the disk's health first"
-	wayKind    = "put the file itself in its place; the checkpoint follows no links out of its directory"
-	wayDisk    = "look at the disk and the directory, then start the job again"
-	wayForeign = "import it with `wasmill checkpoint fork`, which leaves this directory alone, and give the sources names"
+	// wayMetadata is for a lost query id, without which there is no fork either.
+	wayMetadata = "`wasmill checkpoint repair` says where the query id is found, and with --query-id UUID --yes it writes the file anew"
+	wayUpgrade  = "use the version of wasmill that wrote it, or a newer one"
+	wayPerm     = "give this user the right to write to the checkpoint directory, or mount it writable"
+	waySpace    = "free disk space; the job goes on by itself"
+	wayRestart  = "start the job again: what was not durable is written anew; look at the disk's health first"
+	wayKind     = "put the file itself in its place; the checkpoint follows no links out of its directory"
+	wayDisk     = "look at the disk and the directory, then start the job again"
+	wayForeign  = "import it with `wasmill checkpoint fork`, which leaves this directory alone, and give the sources names"
 )
 
 func errorf(code, wayOut string, files []string, format string, args ...any) *Error {

@@ -231,15 +231,18 @@ func readMetadata(ctx context.Context, files durable.Files, dir string) (string,
 		return "", err
 	}
 	text, err := durable.ReadFile(files, path.Join(dir, metadataFile), maxNote)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", errorf(CodeMetadataMissing, wayMetadata, []string{metadataFile}, "missing: it holds the query id that targets know this job by")
+	}
 	if err != nil {
 		return "", ioError("read", metadataFile, err)
 	}
 	var wire metadataWire
 	if err := json.Unmarshal(text, &wire); err != nil {
-		return "", errorf(CodeMetadata, wayVerify, []string{metadataFile}, "not readable: %w", err)
+		return "", errorf(CodeMetadata, wayMetadata, []string{metadataFile}, "not readable: %w", err)
 	}
 	if !uuidForm.MatchString(wire.ID) {
-		return "", errorf(CodeMetadata, wayVerify, []string{metadataFile}, "the query id %.80q is no UUID", wire.ID)
+		return "", errorf(CodeMetadata, wayMetadata, []string{metadataFile}, "the query id %.80q is no UUID", wire.ID)
 	}
 	return wire.ID, nil
 }

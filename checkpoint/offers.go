@@ -31,6 +31,10 @@ type Offer struct {
 
 const riskTargets = "the targets are not asked: one that has already published such a batch will stop the job at its start"
 
+// queryIDStands says where a person finds the query id of a checkpoint that has lost it.
+const queryIDStands = "it stands in _spark_metadata/_wasmill.json of a files sink, before the slash of txn.appId in a Delta table's log, " +
+	"in the table wasmill_epoch of a database, in the name of the topic __wasmill.<query id>, and as `query` in dead letters"
+
 // offers finds what can be done about the findings.
 func (s *survey) offers() []Offer {
 	var list []Offer
@@ -41,7 +45,7 @@ func (s *survey) offers() []Offer {
 	if has[CodeMetadataMissing] || has[CodeMetadata] {
 		list = append(list, Offer{
 			RestoreMetadata, "writes the query id into " + metadataFile,
-			"with a wrong id the targets refuse the job, or take its batches for new ones; they know the right one", "the query id: see the targets' markers",
+			"with a wrong id the targets refuse the job, or take its batches for new ones; they know the right one", "--query-id UUID, the query id: " + queryIDStands,
 		})
 	}
 	if has[CodeTorn] {

@@ -165,8 +165,13 @@ func moveStep(log string, id BatchID, suffix string) RepairStep {
 }
 
 func (s *survey) restore(req RepairRequest) ([]RepairStep, error) {
-	if !uuidForm.MatchString(req.ID) {
-		return nil, errorf(CodeInvalid, "give the query id that the targets know the job by, a UUID", nil, "the query id %.80q is no UUID", req.ID)
+	const wayOut = "give the query id that the targets know the job by with --query-id UUID: " + queryIDStands +
+		"; `wasmill checkpoint repair` without --yes shows what else fits"
+	switch {
+	case req.ID == "":
+		return nil, errorf(CodeInvalid, wayOut, nil, "%s needs the query id", RestoreMetadata)
+	case !uuidForm.MatchString(req.ID):
+		return nil, errorf(CodeInvalid, wayOut, nil, "the query id %.80q is no UUID", req.ID)
 	}
 	text, err := marshal(metadataWire{ID: req.ID})
 	return []RepairStep{{Do: "write", File: metadataFile, Text: string(text)}}, err

@@ -203,6 +203,7 @@ func TestRepairRefuses(t *testing.T) {
 		"another choice fits":   {torn("commits/5"), RepairRequest{Choice: Rewind}, CodeInvalid, "offered is move-torn"},
 		"an unknown choice":     {torn("commits/5"), RepairRequest{Choice: "magic"}, CodeInvalid, "magic"},
 		"an id of another form": {removed("metadata"), RepairRequest{Choice: RestoreMetadata, ID: "7"}, CodeInvalid, "no UUID"},
+		"no id":                 {removed("metadata"), RepairRequest{Choice: RestoreMetadata}, CodeInvalid, "restore-metadata needs the query id"},
 		"a job without a name":  {func(durable.Files) {}, RepairRequest{Choice: Rename}, CodeInvalid, "without a name"},
 		"a newer format": {both(removed("offsets/5"), func(files durable.Files) {
 			if err := durable.WriteFile(files, "c/offsets/5", []byte("v2\n{}")); err != nil {

@@ -223,7 +223,8 @@ func (v *dirView) sequence() []Finding {
 		found = append(found, newFinding(code, file, wayVerify, format, args...))
 	}
 	if !v.hasMetadata && (len(v.offsets.ids) > 0 || len(v.commits.ids) > 0) {
-		add(CodeMetadataMissing, metadataFile, "missing, but there are logs: the query id that targets know this job by is lost")
+		found = append(found, newFinding(CodeMetadataMissing, metadataFile, wayMetadata,
+			"missing, but there are logs: the query id that targets know this job by is lost"))
 	}
 	first := v.start()
 	last := max(v.offsets.last(), v.commits.last())

@@ -247,7 +247,7 @@ func (h *held) Discard(oldest int64) error {
 func (h *held) Stats() statestore.BackendStats {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return statestore.BackendStats{Keys: h.count, Bytes: h.arena.bytes, Memory: h.arena.bytes}
+	return statestore.BackendStats{Versions: h.count, Bytes: h.arena.bytes, Memory: h.arena.bytes}
 }
 
 func (*held) Begun() int64                { return -1 }

@@ -102,7 +102,8 @@ func newStateMetrics(w *stateWatch, labels prometheus.Labels) *stateMetrics {
 	gauge := func(name, help string, of func(*statestore.Stats) int64) {
 		m.gauges = append(m.gauges, stateGauge{prometheus.NewDesc("wasmill_state_"+name, help, nil, labels), of, prometheus.GaugeValue})
 	}
-	gauge("keys", "Pairs in the store, timers and indexes included; an estimate.", func(s *statestore.Stats) int64 { return s.Keys })
+	gauge("stored_versions", "About how many versions of entries, timers and indexes the store has, those included that were replaced or deleted and are not compacted yet; no number of keys, which state ls counts.",
+		func(s *statestore.Stats) int64 { return s.Versions })
 	gauge("bytes", "Bytes of the store on disk, without changelogs.", func(s *statestore.Stats) int64 { return s.Bytes })
 	gauge("memory_bytes", "Memory of the store's tables and caches, as far as known.", func(s *statestore.Stats) int64 { return s.BackendMemory })
 	count := func(name, help string, of func(*statestore.Stats) int64) {

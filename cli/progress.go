@@ -99,13 +99,13 @@ func (p *lineProgress) text(last time.Duration) string {
 		thousands(int64(float64(p.in)/elapsed.Seconds())), last.Round(100*time.Microsecond)) + p.lagText() + p.stateText()
 }
 
-// stateText says how much the job keeps, where it keeps anything.
+// stateText says how much room the job's state takes, where it keeps any.
 func (p *lineProgress) stateText() string {
 	s, ok := p.state.stats()
 	if !ok {
 		return ""
 	}
-	return "   state of " + count(s.Keys, "pair", "pairs")
+	return "   state of " + count(s.Bytes, "byte", "bytes") + " on disk"
 }
 
 // lagText says how much lies in the sources that is in no sealed batch, where they can say.

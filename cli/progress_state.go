@@ -10,7 +10,8 @@ import (
 // sparkOperator is what a stage with keys did to its state, as Spark's progress says it of a stateful operator.
 type sparkOperator struct {
 	OperatorName string `json:"operatorName"`
-	// NumRowsTotal is an estimate, of pairs in the store; -1 where several stages share it.
+	// NumRowsTotal is -1: the rows are not counted, as what a batch puts may be there already without having been read. The member
+	// is there for readers of Spark's progress, which ask for it.
 	NumRowsTotal              int64            `json:"numRowsTotal"`
 	NumRowsUpdated            int64            `json:"numRowsUpdated"`
 	AllUpdatesTimeMS          int64            `json:"allUpdatesTimeMs"`
@@ -44,12 +45,9 @@ func (p *jsonProgress) operators(s *engine.BatchStats) []sparkOperator {
 			CustomMetrics: map[string]int64{"timersFired": st.Timers},
 		}
 		if known {
-			op.CustomMetrics["storeKeys"], op.CustomMetrics["storeBytes"] = stats.Keys, stats.Bytes
+			op.CustomMetrics["storeVersions"], op.CustomMetrics["storeBytes"] = stats.Versions, stats.Bytes
 			op.CustomMetrics["cacheHits"], op.CustomMetrics["cacheMisses"] = stats.CacheHits, stats.CacheMisses
 			op.CustomMetrics["backlogBatches"], op.CustomMetrics["backlogBytes"] = int64(stats.BacklogBatches), stats.BacklogBytes
-			if len(p.state.keyed) == 1 {
-				op.NumRowsTotal = stats.Keys
-			}
 		}
 		out = append(out, op)
 	}

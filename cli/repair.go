@@ -34,7 +34,7 @@ func (e *Env) repairCommand(where string) *ucli.Command {
 // repairShown is what repair prints as JSON.
 type repairShown struct {
 	Offers []checkpoint.Offer  `json:"offers"`
-	Repair *checkpoint.Repairs `json:"repair,omitempty"` // nil: there is nothing to do, or nothing that can be done
+	Repair *checkpoint.Repairs `json:"repair,omitempty"` // nil: there is nothing to do, or nothing that can be done with what was given
 }
 
 func (e *Env) repair(c *ucli.Context) error {
@@ -61,7 +61,8 @@ func (e *Env) repair(c *ucli.Context) error {
 		choice = string(r.Offers[0].Choice)
 	}
 	shown := &repairShown{Offers: append([]checkpoint.Offer{}, r.Offers...)}
-	if choice != "" {
+	lacksID := choice == string(checkpoint.RestoreMetadata) && c.String("query-id") == "" && !c.Bool("yes")
+	if choice != "" && !lacksID {
 		job := c.String("job")
 		if job == "" {
 			job = at.job
@@ -91,6 +92,14 @@ func (s *repairShown) page(dir string, r *checkpoint.Report) *page {
 	switch {
 	case s.Repair == nil && r.OK():
 		p.line("%s: there is nothing to repair", dir)
+		return p
+	case s.Repair == nil && len(s.Offers) > 0:
+		findingRows(p, r.Findings)
+		p.line("")
+		p.line("What fits:")
+		offerRows(p, s.Offers)
+		p.line("")
+		p.line("Nothing was changed. See what it would do with --choice %s --query-id UUID, or with another choice.", checkpoint.RestoreMetadata)
 		return p
 	case s.Repair == nil:
 		findingRows(p, r.Findings)

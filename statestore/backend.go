@@ -84,11 +84,13 @@ type Cursor interface {
 	Close() error
 }
 
-// BackendStats is what a backend knows of itself. Keys may be an estimate.
+// BackendStats is what a backend knows of itself without reading.
 type BackendStats struct {
-	Keys   int64 // live pairs, those of indexes included
-	Bytes  int64 // on disk, or in memory for one without a disk
-	Memory int64 // bytes of caches and tables in memory, as far as known
+	// Versions is about how many pairs are stored, those of indexes included. One that keeps what was replaced and deleted until
+	// it is compacted counts that too, so it is no number of keys.
+	Versions int64
+	Bytes    int64 // on disk, or in memory for one without a disk
+	Memory   int64 // bytes of caches and tables in memory, as far as known
 }
 
 // BackendConfig is what a backend is opened with.

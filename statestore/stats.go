@@ -3,7 +3,7 @@ package statestore
 // Stats is what a store knows of itself.
 type Stats struct {
 	Applied, Last, Oldest int64 // batches
-	Keys, Bytes           int64 // in the backend: pairs, and bytes on disk
+	Versions, Bytes       int64 // in the backend: pairs, replaced and deleted ones included while they are stored, and bytes on disk
 	BackendMemory         int64
 	BacklogBatches        int // sealed and not applied yet
 	BacklogBytes          int64
@@ -21,7 +21,7 @@ func (s *Store) Stats() Stats {
 	defer s.mu.Unlock()
 	out := s.stats
 	out.Applied, out.Last, out.Oldest = s.applied, s.last, s.backend.Oldest()
-	out.Keys, out.Bytes, out.BackendMemory = b.Keys, b.Bytes, b.Memory
+	out.Versions, out.Bytes, out.BackendMemory = b.Versions, b.Bytes, b.Memory
 	out.BacklogBatches, out.BacklogBytes = len(s.waiting), s.backlog
 	for _, c := range s.caches {
 		out.CacheBytes += c.held()

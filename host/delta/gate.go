@@ -19,7 +19,7 @@ func free(*Metadata) error { return nil }
 
 // readRules are the features of readers that a table may list. All others are refused.
 var readRules = map[string]rule{
-	"columnMapping":       noColumnMapping,
+	featureMapping:        noColumnMapping,
 	"deletionVectors":     free, // Add.File refuses a file that has one
 	featureNTZ:            free,
 	"v2Checkpoint":        free, // the log is read as far as entries and classic checkpoints go
@@ -35,7 +35,7 @@ var writeRules = map[string]rule{
 	"identityColumns":     unused("delta.identity."),
 	"allowColumnDefaults": unused("CURRENT_DEFAULT", "EXISTS_DEFAULT"),
 	"changeDataFeed":      free, // CheckRewrite refuses more than inserts
-	"columnMapping":       noColumnMapping,
+	featureMapping:        noColumnMapping,
 	"deletionVectors":     free,
 	"domainMetadata":      free,
 	"inCommitTimestamp":   free,
@@ -48,7 +48,7 @@ var legacy = [...][]string{
 	2: {"appendOnly", "invariants"},
 	3: {"checkConstraints"},
 	4: {"changeDataFeed", "generatedColumns"},
-	5: {"columnMapping"},
+	5: {featureMapping},
 	6: {"identityColumns"},
 }
 
@@ -78,7 +78,7 @@ func checkWrite(p Protocol, m *Metadata) error {
 	reading, err := readFeatures(p)
 	writing, err2 := writeFeatures(p)
 	for _, f := range writing {
-		reading = slices.DeleteFunc(slices.Clone(reading), func(r string) bool { return r == f })
+		reading = without(reading, f)
 	}
 	return errors.Join(err, err2, apply(m, reading, readRules), apply(m, writing, writeRules), unlisted(p, m))
 }
@@ -90,7 +90,7 @@ func readFeatures(p Protocol) ([]string, error) {
 	case p.MinReader == 3:
 		return p.ReaderFeatures, nil
 	case p.MinReader == 2:
-		return []string{"columnMapping"}, nil
+		return []string{featureMapping}, nil
 	}
 	return nil, nil
 }

@@ -11,6 +11,9 @@ import (
 // featureNTZ is what a table has to list for columns that hold times without a zone, at any level.
 const featureNTZ = "timestampNtz"
 
+// featureMapping is the one among what versions stand for that both readers and writers have to know.
+const featureMapping = "columnMapping"
+
 // NewProtocol is the protocol of a new table: the oldest that holds the schema, so that every engine can write there.
 func NewProtocol(s *rows.Schema) Protocol {
 	p, _ := Protocol{MinReader: 1, MinWriter: 2}.For(s.Columns())
@@ -28,6 +31,10 @@ func (p Protocol) For(columns []rows.Column) (needed Protocol, raised bool) {
 	if errors.Join(err, err2) != nil {
 		return p, false // the gate refuses it
 	}
+	if slices.Contains(reading, featureMapping) != slices.Contains(writing, featureMapping) {
+		// Versions of readers and writers come to it apart, as 1 and 6 do; lists have it both or are refused.
+		reading, writing = without(reading, featureMapping), without(writing, featureMapping)
+	}
 	return Protocol{MinReader: 3, MinWriter: 7, ReaderFeatures: with(reading, featureNTZ), WriterFeatures: with(writing, featureNTZ)}, true
 }
 
@@ -36,6 +43,10 @@ func with(features []string, f string) []string {
 		return features
 	}
 	return append(slices.Clone(features), f)
+}
+
+func without(features []string, f string) []string {
+	return slices.DeleteFunc(slices.Clone(features), func(g string) bool { return g == f })
 }
 
 // lists reports whether readers and writers have to know a feature.

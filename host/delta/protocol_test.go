@@ -37,6 +37,13 @@ func TestProtocolForColumns(t *testing.T) {
 			MinReader: 3, MinWriter: 7, ReaderFeatures: []string{"columnMapping", "timestampNtz"},
 			WriterFeatures: []string{"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping", "timestampNtz"},
 		}},
+		{"a mapping for writers alone", delta.Protocol{MinReader: 1, MinWriter: 6}, delta.Protocol{
+			MinReader: 3, MinWriter: 7, ReaderFeatures: []string{"timestampNtz"},
+			WriterFeatures: []string{"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "identityColumns", "timestampNtz"},
+		}},
+		{"a mapping for readers alone", delta.Protocol{MinReader: 2, MinWriter: 2}, delta.Protocol{
+			MinReader: 3, MinWriter: 7, ReaderFeatures: []string{"timestampNtz"}, WriterFeatures: []string{"appendOnly", "invariants", "timestampNtz"},
+		}},
 		{"features of writers", delta.Protocol{MinReader: 1, MinWriter: 7, WriterFeatures: []string{"inCommitTimestamp"}}, delta.Protocol{
 			MinReader: 3, MinWriter: 7, ReaderFeatures: []string{"timestampNtz"}, WriterFeatures: []string{"inCommitTimestamp", "timestampNtz"},
 		}},

@@ -66,7 +66,7 @@ func (e *Engine) shrink(ctx context.Context, b *batch, amended int, why string) 
 	}
 	if amended >= maxAmended || read <= 1 || slices.Equal(ends, b.plan.Sources) {
 		e.pace.bound = bound
-		return tooMuch(b.plan.Batch, read, e.cfg.MaxHeld)
+		return tooMuch(read, e.cfg.MaxHeld)
 	}
 	e.cfg.Events.recovered(Recovery{
 		Batch: b.plan.Batch, Rung: "amended", Detail: fmt.Sprintf("after %d records %s: planned anew with %d at most", read, why, e.pace.bound),

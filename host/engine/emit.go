@@ -133,7 +133,7 @@ func (a *attempt) letter(lt letter, r *abi.Record) error {
 	if a.upTo != noProbe {
 		return nil
 	}
-	return a.l.setAside(a.b, &a.s.letters, lt, r)
+	return a.l.setAside(&a.s.letters, lt, r)
 }
 
 // fetchMissing reads the lane's input again for the dead letters whose records had gone.

@@ -116,14 +116,38 @@ func TestPolicySkipCounts(t *testing.T) {
 	}
 }
 
+// TestTooManySetAside: the error says once which batch it is, and which reason is the most frequent, how often it is given and
+// for which record first: where one list of a lane is over the bound, and where only all together are.
 func TestTooManySetAside(t *testing.T) {
-	w := newWorld(t)
-	w.max, w.batch = 5, 100
-	for i := range 6 {
-		w.in.Append(fmt.Sprintf("letter%d", i))
-	}
-	if err := w.run(&sim.Process{}); !isCode(err, engine.CodeTooManyLetters) {
-		t.Errorf("got %v", err)
+	const over = "batch 0: run: %s6 records set aside, errors.max is 5; the most frequent reason, %d times, is %s"
+	for name, c := range map[string]struct {
+		in   []string
+		lane string // that is over the bound by itself
+		n    int
+		want string
+	}{
+		"a guest's letters":     {numbered("letter", 24), "stage words: lane 0: ", 6, "guest 3, as of in part-0 record 0, transform words: will not"},
+		"a column that misfits": {append([]string{"a", "letter1"}, numbered("misfit", 24)...), "stage words: lane 0: ", 5, "type, as of in part-0 record 2: sink main: c: does not fit"},
+		"no records":            {append([]string{"b"}, numbered("reject:", 24)...), "", 6, "broken, as of in part-0 record 1: the value says so"},
+		"several of all lanes": {
+			append(append([]string{"letter1", "letter2"}, numbered("v", 9)...), "misfit1", "misfit2", "letter3", "letter4"), "", 4,
+			"guest 3, as of in part-0 record 0, transform words: will not",
+		},
+	} {
+		for _, policy := range []engine.Policy{engine.DeadLetter, engine.Skip} {
+			w := newWorld(t)
+			w.policy, w.misfit = policy, "misfit"
+			w.max, w.batch = 5, 100
+			w.in.Append(c.in...)
+			err := w.run(&sim.Process{})
+			if !isCode(err, engine.CodeTooManyLetters) {
+				t.Errorf("%s: got %v", name, err)
+				continue
+			}
+			if want := fmt.Sprintf(over, c.lane, c.n, c.want); !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, policy %s:\n%v, want\n%s", name, policy, err, want)
+			}
+		}
 	}
 }
 

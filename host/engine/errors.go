@@ -57,32 +57,22 @@ func notPublished(target string, err error) error {
 }
 
 // tooMuch is the answer to a batch that cannot be made small enough.
-func tooMuch(batch checkpoint.BatchID, read, most int64) error {
-	return fault.New(CodeTooMuch, fmt.Sprintf("batch %d", batch),
-		fmt.Errorf("after %d records it holds more than %d MiB for sinks and between transforms, and a smaller batch cannot be planned", read, most>>20),
+func tooMuch(read, most int64) error {
+	return fault.New(CodeTooMuch, "",
+		fmt.Errorf("after %d records the batch holds more than %d MiB for sinks and between transforms, and a smaller batch cannot be planned", read, most>>20),
 		"see which transform or format makes so much of a record; lower `batch.maxRecords` of its source")
 }
 
 // letterRefused is the answer to a sink that takes no letter about a record, however short.
-func letterRefused(sinkName string, batch checkpoint.BatchID, lt *letter, misfit error) error {
+func letterRefused(sinkName string, lt *letter, misfit error) error {
 	return fault.New(CodeLetterRefused, "sink "+sinkName,
-		fmt.Errorf("batch %d: it does not take a dead letter: %w; the letter says %s: %s", batch, misfit, lt.word, lt.reason),
+		fmt.Errorf("it does not take a dead letter: %w; the letter says %s: %s", misfit, lt.word, lt.reason),
 		"give the dead letters a sink that takes any JSON object, as files in jsonl do, or a topic with the default `maxMessage`; or a table with the columns that stand in the reference of the job file under dead letters")
 }
 
 // stopped is the answer to a record that cannot be processed under policy stop.
 func stopped(g *Graph, lt letter) error {
-	place := g.sourceName(lt.origin.edge)
-	if lt.origin.split != "" {
-		place += " " + lt.origin.split
-	}
-	if lt.origin.offset >= 0 && lt.origin.edge.Source >= 0 {
-		place += fmt.Sprintf(" record %d", lt.origin.offset)
-	}
-	if lt.stage != "" {
-		place += ", transform " + lt.stage
-	}
-	return fault.New(CodeRecordStopped, place, fmt.Errorf("%s: %s", lt.word, lt.said()),
+	return fault.New(CodeRecordStopped, g.place(&lt), fmt.Errorf("%s: %s", lt.word, lt.said()),
 		raise(lt.stage, abi.TrapName(lt.word))+"mend the transform and start again; or, with the input as it is, set `errors: {policy: dead-letter, deadLetters: <sink>}`, which sets such records aside (`policy: skip` drops and counts them)"+mending(g, lt))
 }
 
@@ -120,14 +110,18 @@ func raise(stage string, trap abi.TrapName) string {
 	return fmt.Sprintf("raise `%s` of transform %s in the job file %s, or ", limit, stage, when)
 }
 
-func tooManyLetters(batch checkpoint.BatchID, n int64, most int) error {
-	return fault.New(CodeTooManyLetters, "", fmt.Errorf("batch %d: %d records set aside, errors.max is %d", batch, n, most),
-		"look at why so many records do not fit, or raise `errors.max`")
+// tooManyLetters is the answer to more records set aside than the policy allows, with the most frequent reason.
+func tooManyLetters(g *Graph, n int64, most int, why *reason) error {
+	lt := &why.first
+	return fault.New(CodeTooManyLetters, "",
+		fmt.Errorf("%d records set aside, errors.max is %d; the most frequent reason, %d times, is %s, as of %s: %s",
+			n, most, why.n, lt.named(), g.place(lt), lt.said()),
+		"mend what the reason names, the transform or the sink's columns, or raise `errors.max`"+mending(g, *lt))
 }
 
-func tooMuchPoison(stage string, batch checkpoint.BatchID, lane int, lt letter) error {
+func tooMuchPoison(stage string, lane int, lt letter) error {
 	return fault.New(CodeTooMuchPoison, "transform "+stage,
-		fmt.Errorf("batch %d lane %d: more than %d records that it fails on, the last at offset %d: %s", batch, lane, maxPoison, lt.origin.offset, lt.said()),
+		fmt.Errorf("lane %d: more than %d records that it fails on, the last at offset %d: %s", lane, maxPoison, lt.origin.offset, lt.said()),
 		raise(stage, abi.TrapName(lt.word))+"mend the transform; when it only refuses records, let it write dead letters instead of failing: each record that it fails on starts a lane of a batch again, and that is done 16 times at most, whatever `errors.max` is")
 }
 
@@ -140,15 +134,15 @@ func guestFailed(stage string, batch checkpoint.BatchID, lane int, f *failure) e
 		fmt.Errorf("batch %d lane %d: failed on a frame without records: %s", batch, lane, f.text()), raise(stage, trap)+"mend the transform")
 }
 
-func notRepeatable(stage string, batch checkpoint.BatchID, lane int, text string) error {
+func notRepeatable(stage string, lane int, text string) error {
 	return fault.New(CodeNotRepeatable, "transform "+stage,
-		fmt.Errorf("batch %d lane %d: a failure did not repeat: %s", batch, lane, text),
+		fmt.Errorf("lane %d: a failure did not repeat: %s", lane, text),
 		"report this: a transform must fail alike every time it sees the same records")
 }
 
-func readDiffers(name string, batch checkpoint.BatchID) error {
+func readDiffers(name string) error {
 	return fault.New(CodeReadDiffers, "source "+name,
-		fmt.Errorf("batch %d: reading the same range again gave other records", batch),
+		errors.New("reading the same range again gave other records"),
 		"make sure that nothing changes the input while it is read")
 }
 

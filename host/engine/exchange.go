@@ -168,7 +168,7 @@ func (l *lane) exchange(ctx context.Context, b *batchRun, s *stageLane) error {
 			}
 			lt := x.keyless()
 			lt.origin = origin{edge: x.edge, split: split, offset: r.Offset, partition: r.Partition}
-			return l.setAside(b, &x.letters, lt, r)
+			return l.setAside(&x.letters, lt, r)
 		})
 		if err != nil {
 			return err

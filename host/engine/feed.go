@@ -65,7 +65,7 @@ func (l *lane) feedSource(ctx context.Context, b *batchRun, src, entry int, take
 		}
 	}
 	if l.passes[src] > 0 && (w.digest.Count() != l.read[src].Count() || w.digest.Sum() != l.read[src].Sum()) {
-		return readDiffers(node.Name, b.plan.Batch)
+		return readDiffers(node.Name)
 	}
 	l.passes[src]++
 	return nil
@@ -107,7 +107,7 @@ func (w *passWriter) Reject(r *abi.Record, code, reason string) error {
 	if w.l.passes[w.src] > 0 {
 		return nil
 	}
-	w.err = w.l.setAside(w.b, &w.l.reject[w.src], letter{
+	w.err = w.l.setAside(&w.l.reject[w.src], letter{
 		code: CodeReject, word: code, reason: reason, cut: code == tooLarge,
 		origin: origin{edge: FromSource(w.src), split: w.split, offset: r.Offset, partition: r.Partition},
 	}, r)

@@ -219,7 +219,7 @@ func (l *lane) fillSink(ctx context.Context, b *batchRun, s *sinkLane) error {
 			return err
 		}
 		from := origin{edge: edge, split: split, offset: r.Offset, partition: r.Partition}
-		return l.setAside(b, &s.misfits, misfitLetter(s, misfit, from), r)
+		return l.setAside(&s.misfits, misfitLetter(s, misfit, from), r)
 	})
 }
 
@@ -260,11 +260,14 @@ func (l *lane) taken(s *sinkLane, r *abi.Record) error {
 
 // misfitLetter says why a record does not fit a sink.
 func misfitLetter(s *sinkLane, misfit *sink.Misfit, from origin) letter {
-	return letter{code: CodeMisfit, reason: "sink " + s.node.Name + ": " + misfit.Error(), word: misfit.Code, origin: from}
+	return letter{
+		code: CodeMisfit, reason: "sink " + s.node.Name + ": " + misfit.Error(), word: misfit.Code, origin: from,
+		misfits: field{s.node.Name, misfit.Column},
+	}
 }
 
 // setAside does with a record what the error policy says.
-func (l *lane) setAside(b *batchRun, to *letters, lt letter, r *abi.Record) error {
+func (l *lane) setAside(to *letters, lt letter, r *abi.Record) error {
 	switch l.r.policy.Policy {
 	case Skip:
 		to.skipped++
@@ -277,8 +280,13 @@ func (l *lane) setAside(b *batchRun, to *letters, lt letter, r *abi.Record) erro
 		to.poison++ // bounded by itself, a lane at a time
 		return nil
 	}
-	if to.alone++; l.r.policy.Max > 0 && to.alone > l.r.policy.Max {
-		return tooManyLetters(b.plan.Batch, int64(to.alone), l.r.policy.Max)
+	to.alone++
+	most := l.r.policy.Max
+	if most <= 0 {
+		return nil
+	}
+	if to.why.add(lt, 1); to.alone > most {
+		return tooManyLetters(l.r.g, int64(to.alone), most, to.why.most())
 	}
 	return nil
 }
@@ -319,7 +327,7 @@ func (l *lane) fillLetter(b *batchRun, lt *letter) error {
 			}
 		}
 	}
-	return letterRefused(dead.node.Name, b.plan.Batch, lt, misfit)
+	return letterRefused(dead.node.Name, lt, misfit)
 }
 
 func (l *lane) allLetters() []*letters {

@@ -70,7 +70,12 @@ type letter struct {
 	module string
 	origin origin
 	rec    *abi.Record
+	// misfits is the column that it does not fit, which the reason names too.
+	misfits field
 }
+
+// field is a column of a sink; "" for none in particular.
+type field struct{ sink, column string }
 
 // said is the reason, and where in the guest it came from.
 func (lt *letter) said() string {
@@ -84,13 +89,14 @@ func (lt *letter) said() string {
 type letters struct {
 	list    []letter
 	buf     buffer
-	alone   int // set aside or skipped, but poison
+	alone   int     // set aside or skipped, but poison
+	why     reasons // of those, where they are bounded
 	poison  int
 	skipped int
 }
 
 func (ls *letters) reset() {
-	ls.list = ls.list[:0]
+	ls.list, ls.why = ls.list[:0], ls.why[:0]
 	ls.buf.reset()
 	ls.alone, ls.poison, ls.skipped = 0, 0, 0
 }

@@ -149,7 +149,7 @@ func (l *lane) bisect(ctx context.Context, b *batchRun, s *stageLane, f *failure
 		}
 		if failed != nil {
 			if len(failed.indexes) == 0 || failed.indexes[0] != f.indexes[0] {
-				return 0, notRepeatable(s.node.Name, b.plan.Batch, l.index, f.text())
+				return 0, notRepeatable(s.node.Name, l.index, f.text())
 			}
 			hi = mid
 		} else {
@@ -163,7 +163,7 @@ func (l *lane) bisect(ctx context.Context, b *batchRun, s *stageLane, f *failure
 		return 0, fmt.Errorf("bisect a failing chunk: %w", err)
 	}
 	if failed == nil {
-		return 0, notRepeatable(s.node.Name, b.plan.Batch, l.index, f.text())
+		return 0, notRepeatable(s.node.Name, l.index, f.text())
 	}
 	return f.indexes[lo], nil
 }

@@ -111,9 +111,11 @@ func (e *Engine) found(ctx context.Context, plan *checkpoint.Plan) (*batch, erro
 
 // lookFirst refuses what would be refused anyway before a target is taken over: opening one makes its directory or its
 // database, which would stand in the way of putting the right one back, or of the next start after a mistake. One that is away is
-// waited for when it is opened. next is the batch that comes, dec its decision, before the one before.
+// waited for when it is opened. Of several that are refused the first in the job file is told of. next is the batch that comes, dec
+// its decision, before the one before.
 func (e *Engine) lookFirst(ctx context.Context, next checkpoint.BatchID, dec, before *checkpoint.Decision) error {
 	pubs := map[string]sink.Published{}
+	var refused []error
 	for i, t := range e.targets {
 		look, ok := t.(sink.Inspector)
 		if !ok {
@@ -126,15 +128,26 @@ func (e *Engine) lookFirst(ctx context.Context, next checkpoint.BatchID, dec, be
 		if err != nil {
 			err = fmt.Errorf("open target %s: %w", t.ID(), err)
 		}
-		if err := CheckLook(ctx, e.cfg.Log, t, p, err, dec, before, e.marks); err != nil {
-			return err
+		err = CheckLook(ctx, e.cfg.Log, t, p, err, dec, before, e.marks)
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), err)
 		}
-		if err := CheckNeighbours(t, e.targets[:i]); err != nil {
-			return fmt.Errorf("open target %s: %w", t.ID(), err)
+		if clash := CheckNeighbours(t, e.targets[:i]); err == nil && clash != nil {
+			err = fmt.Errorf("open target %s: %w", t.ID(), clash)
+		}
+		if err != nil {
+			refused = append(refused, err)
+			continue
 		}
 		pubs[t.ID()] = p
 	}
-	return e.checkOrigin(ctx, pubs)
+	switch len(refused) {
+	case 0:
+		return e.checkOrigin(ctx, pubs)
+	case 1:
+		return refused[0]
+	}
+	return fmt.Errorf("%w (the start is refused for %d targets: `wasmill plan` names them all)", refused[0], len(refused))
 }
 
 func (e *Engine) openTargets(ctx context.Context, next checkpoint.BatchID) (map[string]sink.Published, error) {

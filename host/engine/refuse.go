@@ -53,8 +53,11 @@ func (s *sinkLane) placeOf(row int64) int64 {
 
 // without plans an undecided batch anew without the rows that a target refuses, and runs it. why is the error that says so.
 func (e *Engine) without(ctx context.Context, b *batch, refused *sink.Refused, why error, tries int) error {
-	if e.cfg.Errors.Policy != DeadLetter && e.cfg.Errors.Policy != Skip || b.decision != nil {
+	if b.decision != nil {
 		return why
+	}
+	if e.cfg.Errors.Policy != DeadLetter && e.cfg.Errors.Policy != Skip {
+		return e.stoppedAt(ctx, b, refused, why)
 	}
 	if tries == maxRefusals {
 		return leads(why, wayOutMany)
@@ -99,6 +102,32 @@ func leads(err error, wayOut string) error {
 	other := *f
 	other.WayOut = wayOut
 	return &other
+}
+
+// stoppedAt runs a batch once more without its first refused row, for the error that names the row's record. why stays where
+// the target says more of it than that. Nothing is written down: what is refused now may be taken at the next start.
+func (e *Engine) stoppedAt(ctx context.Context, b *batch, refused *sink.Refused, why error) error {
+	if _, coded := errors.AsType[*fault.Error](why); coded || refused.Err != nil {
+		return why
+	}
+	row, err := e.refusedRow(b, &refused.Rows[0])
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, why)
+	}
+	p := *b.plan
+	p.Refused = &checkpoint.Refused{Revision: e.cfg.Revision, Rows: []checkpoint.RefusedRow{row}}
+	b.close()
+	out, err := e.runner.run(ctx, input{
+		query: e.cfg.Log.QueryID(), revision: e.cfg.Revision, plan: &p, prev: b.prev, begin: e.beginState(), most: e.cfg.MaxHeld,
+	})
+	if err == nil {
+		b.out = out
+		b.close()
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.ErrCode == CodeRecordStopped {
+		return err
+	}
+	return why
 }
 
 // settingAside says what becomes of rows that sinks refuse.

@@ -131,6 +131,27 @@ func TestRefusedAtEveryCall(t *testing.T) {
 	}
 }
 
+// TestRefusedRowStopsAtItsRecord: under stop a row that its target refuses without a word of its own is named as one that its
+// lane does not take. What was refused is not remembered: the next start asks the target anew.
+func TestRefusedRowStopsAtItsRecord(t *testing.T) {
+	for v, record := range map[string]string{"v000": "record 0,", "v019": "record 19,", "v037": "record 37,"} {
+		w := newWorld(t)
+		w.in.Append(numbered("v", 40)...)
+		w.policy, w.batch, w.curt = engine.Stop, 20, true
+		w.refuse = map[string]func(string) bool{"main": func(x string) bool { return x >= v }}
+		err := w.run(&sim.Process{})
+		f, _ := errors.AsType[*fault.Error](err)
+		if f == nil || f.Code() != engine.CodeRecordStopped || f.Hint() == "" || !strings.Contains(f.Place+",", record) || !strings.Contains(err.Error(), "c: no "+v) {
+			t.Errorf("%s: %v", v, err)
+		}
+		w.refuse = nil
+		w.mustRun()
+		if n := len(w.stores["main"].Values("main")) + len(w.stores["side"].Values("side")); n != 40 {
+			t.Errorf("%s: %d values are published after all", v, n)
+		}
+	}
+}
+
 // TestRefusedUnderOtherPolicies: under stop the batch fails with what the target says, under skip rows are dropped; no more
 // are set aside than the job allows, and a dead letter that is refused has nowhere to go.
 func TestRefusedUnderOtherPolicies(t *testing.T) {

@@ -280,7 +280,7 @@ func (r *runner) collect(ctx context.Context, b *batchRun, txn *statestore.Txn) 
 		o.stages = append(o.stages, st)
 	}
 	if r.policy.Max > 0 && o.stats.alone > int64(r.policy.Max) {
-		return nil, tooManyLetters(b.plan.Batch, o.stats.alone, r.policy.Max)
+		return nil, tooManyLetters(r.g, o.stats.alone, r.policy.Max, r.reasons().most())
 	}
 	var err error
 	if txn != nil {

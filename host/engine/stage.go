@@ -147,7 +147,7 @@ func (l *lane) runStage(ctx context.Context, b *batchRun, s *stageLane) error {
 			return stopped(l.r.g, lt)
 		}
 		if len(s.excluded) == maxPoison {
-			return tooMuchPoison(s.node.Name, b.plan.Batch, l.index, lt)
+			return tooMuchPoison(s.node.Name, l.index, lt)
 		}
 		if s.excluded == nil {
 			s.excluded = map[uint32]letter{}

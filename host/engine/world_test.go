@@ -37,6 +37,7 @@ type world struct {
 	deadMost int                                // bytes of a dead letter
 	refuse   map[string]func(value string) bool // by target: what it refuses when it is staged
 	atOnce   int
+	curt     bool
 	revision string
 	progress bool
 	outputs  int
@@ -91,7 +92,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) graph(p *sim.Process) (*engine.Graph, engine.ErrorPolicy) {
 	target := func(name string) sink.Target {
-		return &sim.Target{Proc: p, Store: w.stores[name], Name: name, Trait: w.traits[name], Misfit: map[string]string{"main": w.misfit}[name], Most: map[string]int{"dead": w.deadMost}[name], Refuse: w.refuse[name], AtOnce: w.atOnce}
+		return &sim.Target{Proc: p, Store: w.stores[name], Name: name, Trait: w.traits[name], Misfit: map[string]string{"main": w.misfit}[name], Most: map[string]int{"dead": w.deadMost}[name], Refuse: w.refuse[name], AtOnce: w.atOnce, Curt: w.curt}
 	}
 	if w.keyed {
 		return w.keyedGraph(p, target), engine.ErrorPolicy{Policy: w.policy, Sink: 3, Max: w.max}

@@ -90,7 +90,7 @@ func (v *Vector) quickValue(b []byte, i, n int) int {
 		v.Valid[n] = 1
 		return i + 9
 	case Double:
-		v.F64[n] = math.Float64frombits(binary.LittleEndian.Uint64(b[i+1:]))
+		v.F64[n] = quiet(math.Float64frombits(binary.LittleEndian.Uint64(b[i+1:])))
 		v.Valid[n] = 1
 		return i + 9
 	case Int32:
@@ -193,9 +193,9 @@ func (t *Table) payload(v *Vector, b []byte, i, n int) (int, failure) {
 	case inI64:
 		v.I64[n] = int64(binary.LittleEndian.Uint64(b[i:]))
 	case inF32:
-		v.F32[n] = math.Float32frombits(binary.LittleEndian.Uint32(b[i:]))
+		v.F32[n] = quiet32(math.Float32frombits(binary.LittleEndian.Uint32(b[i:])))
 	case inF64:
-		v.F64[n] = math.Float64frombits(binary.LittleEndian.Uint64(b[i:]))
+		v.F64[n] = quiet(math.Float64frombits(binary.LittleEndian.Uint64(b[i:])))
 	case inWide:
 		v.Wide[n] = Int128{Hi: int64(binary.LittleEndian.Uint64(b[i+8:])), Lo: binary.LittleEndian.Uint64(b[i:])}
 	}

@@ -2,6 +2,7 @@ package rows
 
 import (
 	"encoding/base64"
+	"math"
 	"math/bits"
 	"strconv"
 	"unsafe"
@@ -331,3 +332,18 @@ func (v *Vector) base64(b []byte, i, n int) (int, failure) {
 }
 
 var strictBase64 = base64.StdEncoding.Strict()
+
+// quiet makes each NaN the one that others write: for some engines, NaNs of other bits, math.NaN's among them, are other values.
+func quiet(f float64) float64 {
+	if f != f {
+		return math.Float64frombits(0x7ff8 << 48)
+	}
+	return f
+}
+
+func quiet32(f float32) float32 {
+	if f != f {
+		return math.Float32frombits(0x7fc0 << 16)
+	}
+	return f
+}

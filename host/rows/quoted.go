@@ -65,7 +65,7 @@ func quotedFloat(b []byte, i, size int) (float64, int, failure) {
 	}
 	switch string(text) {
 	case "NaN":
-		return math.NaN(), end, failure{}
+		return quiet(math.NaN()), end, failure{}
 	case "Infinity":
 		return math.Inf(1), end, failure{}
 	case "-Infinity":

@@ -344,11 +344,11 @@ func (b *backend) logs() (newest string, err error) {
 	return newest, nil
 }
 
-// Stats sums up the tables and what is not in them yet. Keys counts every version that is still stored.
+// Stats sums up the tables and what is not in them yet.
 func (b *backend) Stats() statestore.BackendStats {
-	s := statestore.BackendStats{Keys: b.recent.keys.Load(), Bytes: b.recent.bytes.Load()}
+	s := statestore.BackendStats{Versions: b.recent.keys.Load(), Bytes: b.recent.bytes.Load()}
 	for _, t := range b.db.Tables() {
-		s.Keys += int64(t.KeyCount)
+		s.Versions += int64(t.KeyCount)
 		s.Bytes += int64(t.OnDiskSize)
 	}
 	s.Memory = arenas * b.memTable

@@ -188,7 +188,7 @@ func (b *backend) Stats() statestore.BackendStats {
 	if root == nil {
 		return statestore.BackendStats{}
 	}
-	return statestore.BackendStats{Keys: root.count, Bytes: root.bytes, Memory: root.bytes}
+	return statestore.BackendStats{Versions: root.count, Bytes: root.bytes, Memory: root.bytes}
 }
 
 func (b *backend) Close() error {

@@ -92,7 +92,9 @@ type Target struct {
 	// Refuse says whether a value is refused when it is staged; nil refuses none. At most AtOnce are named at a time, 0 all.
 	Refuse func(value string) bool
 	AtOnce int
-	epoch  int
+	// Curt says no more of what is refused than the rows.
+	Curt  bool
+	epoch int
 }
 
 // ID is the target's name.
@@ -156,7 +158,12 @@ func (t *Target) Stage(_ context.Context, out sink.Output) (sink.Staged, error) 
 		}
 	}
 	if len(refused) > 0 {
-		return nil, fault.New("sim.refused", "target "+t.Name, &sink.Refused{Rows: refused, Err: errors.New("a constraint is broken")}, "mend the rows or set them aside")
+		why := &sink.Refused{Rows: refused}
+		if t.Curt {
+			return nil, fmt.Errorf("target %s: %w", t.Name, why)
+		}
+		why.Err = errors.New("a constraint is broken")
+		return nil, fault.New("sim.refused", "target "+t.Name, why, "mend the rows or set them aside")
 	}
 	t.Store.mu.Lock()
 	defer t.Store.mu.Unlock()

@@ -8,7 +8,8 @@
 // group ends; so does the writer. The same rows and options give the same bytes for one version of the libraries.
 //
 // Reading takes the old forms too: INT96 timestamps, lists of two levels, decimals in any physical type. What a file lacks is
-// null; what does not fit its column exactly is an error, as is a broken file.
+// null; what does not fit its column exactly is an error, as is a broken file. Dates and times that Spark counted by its old
+// calendar are brought into that of everyone else, or refused where the footer does not say enough.
 //
 // The package opens no file, and knows no sink and no source.
 package parquetfile

@@ -13,6 +13,8 @@ import (
 // source reads a column, or what a nested column holds, from the leaves of a file.
 type source struct {
 	typ      rows.Type
+	name     string      // of a column of the table
+	refuser  *refuser    // of a column of the table, of whose values some may be refused
 	fixed    *rows.Value // the value of every row; the file has no such column
 	optional bool        // in the file
 	def, rep int         // the levels at which it is there
@@ -63,7 +65,9 @@ func (r *Reader) match(t rows.Type, e *element) (*source, error) {
 		}
 		s.leaf = r.stream(e)
 		s.leaves = []*stream{s.leaf}
-		s.set, err = setterOf(t, e)
+		if s.set, err = setterOf(t, e); err == nil {
+			s.set = r.rebased(s.set, e)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -171,10 +175,11 @@ type setter func(v *rows.Vector, slot int, x *parquet.Value) error
 
 // fill reads n rows into a column whose next slot is from.
 func (s *source) fill(v *rows.Vector, from, n int) error {
-	if s.fixed == nil && s.leaf != nil && s.rep == 0 && s.def <= 1 {
+	if s.fixed == nil && s.leaf != nil && s.rep == 0 && s.def <= 1 && s.refuser == nil {
 		return s.fillFlat(v, from, n)
 	}
 	for slot := from; slot < from+n; slot++ {
+		s.refuser.at(s.name, slot)
 		for _, l := range s.leaves {
 			if x, err := l.need(); err != nil || x.RepetitionLevel() != 0 {
 				return errors.Join(err, errUneven)

@@ -24,6 +24,9 @@ type ReadOptions struct {
 	Fixed map[int]rows.Value
 	// Only names the columns to read, the others stay null, even those that take none; nil means all.
 	Only []int
+	// Refuse is told of each value that cannot be told for certain, by its row in the table, where something else stands then.
+	// Without Refuse such a value ends the reading with a *UnsupportedError.
+	Refuse func(row int, column string, why *UnsupportedError)
 }
 
 // Reader reads a file's rows, in order. It is not safe for concurrent use.
@@ -34,11 +37,13 @@ type Reader struct {
 	sources []*source
 	streams []*stream
 	pulse   *source // reads a leaf when no column is read, so that the footer's rows are not taken on trust
-	rows    int64   // of the file
-	group   int     // the next row group
-	left    int64   // rows of the row group that is being read
-	opened  bool    // that row group is
-	err     error   // after which nothing is read any more
+	refuser *refuser
+	cal     Calendar
+	rows    int64 // of the file
+	group   int   // the next row group
+	left    int64 // rows of the row group that is being read
+	opened  bool  // that row group is
+	err     error // after which nothing is read any more
 }
 
 // OpenReader reads the footer of a file of any writer and finds the schema's columns in it by name. What the file lacks is
@@ -50,7 +55,10 @@ func OpenReader(in io.ReaderAt, size int64, schema *rows.Schema, opts ReadOption
 	if err != nil {
 		return nil, err
 	}
-	r = &Reader{in: in, size: size, file: file}
+	r = &Reader{in: in, size: size, file: file, cal: CalendarOf(file)}
+	if opts.Refuse != nil && r.cal.refuses() {
+		r.refuser = &refuser{to: opts.Refuse}
+	}
 	meta := file.Metadata()
 	for i := range meta.RowGroups {
 		if meta.RowGroups[i].NumRows < 0 {
@@ -83,7 +91,11 @@ func openFile(in io.ReaderAt, size int64) (*parquet.File, error) {
 	if n := int64(binary.LittleEndian.Uint32(end[:])); n > size-12 || n > maxFooter {
 		return nil, fmt.Errorf("a footer of %d bytes does not fit", n)
 	}
-	return parquet.OpenFile(io.NewSectionReader(in, 0, size), size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(readBuffer))
+	file, err := parquet.OpenFile(io.NewSectionReader(in, 0, size), size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(readBuffer))
+	if err != nil {
+		return nil, err
+	}
+	return file, CheckCodecs(file)
 }
 
 // plan finds the columns.
@@ -116,6 +128,7 @@ func (r *Reader) plan(root *element, schema *rows.Schema, opts ReadOptions) erro
 		if err != nil {
 			return fmt.Errorf("column %s: %w", column.Name, err)
 		}
+		s.name, s.refuser = column.Name, r.refuser
 		r.sources = append(r.sources, s)
 	}
 	if len(r.streams) == 0 {

@@ -254,11 +254,10 @@ func setNanos(v *rows.Vector, slot int, x *parquet.Value) error {
 
 // setInt96 reads Spark's and Impala's old timestamps: nanoseconds of the day, then the Julian day.
 func setInt96(v *rows.Vector, slot int, x *parquet.Value) error {
-	const unixEpoch = 2440588 // Julian day of 1970-01-01
 	const microsPerDay = 86_400_000_000
 	w := x.Int96()
 	nanos := int64(uint64(w[1])<<32 | uint64(w[0]))
-	days := int64(int32(w[2])) - unixEpoch
+	days := int64(int32(w[2])) - julianEpoch
 	if nanos%1000 != 0 {
 		return errNanos
 	}

@@ -16,6 +16,7 @@ type layout struct {
 	partition []string     // in the table's order
 	by        []int        // the columns of the rows that are partition columns, in the same order
 	skip      []int        // the columns of the table that are partition columns, in the same order
+	texts     []textLimit  // of the rows' columns
 	evolved   string       // the table's new schema; "" when nothing is added
 	// protocol is the table's new one, nil when it stays: columns that are added may need more than it has.
 	protocol *delta.Protocol
@@ -86,6 +87,9 @@ func fit(w want, base *delta.Snapshot) (*layout, error) {
 		l.from = append(l.from, at)
 	}
 	l.place(w.schema)
+	if l.texts, err = textLimits(w.schema, base.Metadata.SchemaString); err != nil {
+		return nil, err
+	}
 	if len(l.by) == w.schema.Len() {
 		return nil, fmt.Errorf("the table is partitioned by all columns of the sink, which leaves none for the files")
 	}

@@ -137,7 +137,7 @@ func (t *Target) stage(ctx context.Context, out sink.Output) (*staged, error) {
 
 // stageAppend writes the lanes' rows in their order, by partition.
 func (t *Target) stageAppend(w *partWriter, l *layout, lanes []sink.Lane) error {
-	if err := t.checkFolders(l, lanes); err != nil {
+	if err := t.checkRows(l, lanes); err != nil {
 		return err
 	}
 	var tables []*rows.Table
@@ -171,56 +171,6 @@ func (t *Target) stageAppend(w *partWriter, l *layout, lanes []sink.Lane) error 
 		}
 	}
 	return nil
-}
-
-// maxRefused bounds how many rows are named at once.
-const maxRefused = 1000
-
-// checkFolders refuses rows that make no partition where the lanes did not know the partition columns: what a lane takes must
-// not depend on what the table is at the moment.
-func (t *Target) checkFolders(l *layout, lanes []sink.Lane) error {
-	if t.cfg.PartitionBy != nil || len(l.by) == 0 {
-		return nil
-	}
-	check := partition.Checker{Columns: l.by, Room: t.room()}
-	var refused sink.Refused
-	for i, lane := range lanes {
-		table, place, err := rowsIn(lane)
-		if err != nil {
-			return err
-		}
-		for row := range table.Len() {
-			m := check.Check(table, row)
-			if m == nil {
-				continue
-			}
-			if refused.More = len(refused.Rows) == maxRefused; refused.More {
-				return &refused
-			}
-			refused.Rows = append(refused.Rows, sink.Refusal{Sink: t.cfg.Sink, Lane: i, Row: place(row), Misfit: m})
-		}
-	}
-	if len(refused.Rows) > 0 {
-		return &refused
-	}
-	return nil
-}
-
-// rowsIn returns the rows of a lane, and where each stands among all that the lane took.
-func rowsIn(lane sink.Lane) (table *rows.Table, place func(row int) int64, err error) {
-	switch l := lane.(type) {
-	case *partition.Lane:
-		return l.Table, func(row int) int64 { return int64(row) }, nil
-	case *upsertLane:
-		places := make([]int64, 0, l.Table.Len())
-		for i, o := range l.ops {
-			if o == put {
-				places = append(places, int64(i))
-			}
-		}
-		return l.Table, func(row int) int64 { return places[row] }, nil
-	}
-	return nil, nil, fmt.Errorf("a lane of another target: %T", lane)
 }
 
 // values are the partition values of a row, as the log has them. columns are those of the partition that the row has.

@@ -36,7 +36,7 @@ func (t *Target) stageUpsert(w *partWriter, st *staged, l *layout, lanes []sink.
 	if err != nil {
 		return err
 	}
-	if err := t.checkFolders(l, lanes); err != nil {
+	if err := t.checkRows(l, lanes); err != nil {
 		return err
 	}
 	if st.TableSchema = l.schemaString(t.base); t.base == nil {
@@ -149,7 +149,7 @@ func (u *upsert) openFile(a *delta.Add, schema *rows.Schema) (r *parquetfile.Rea
 		return nil, name, nil, err
 	}
 	if r, err = parquetfile.OpenReader(f, a.Size, schema, parquetfile.ReadOptions{Fixed: fixed}); err != nil {
-		return nil, name, nil, errors.Join(u.broken(name, "it cannot be read: %w", err), f.Close())
+		return nil, name, nil, errors.Join(u.unreadable(name, err), f.Close())
 	}
 	return r, name, func() error { return errors.Join(r.Close(), f.Close()) }, nil
 }
@@ -157,6 +157,13 @@ func (u *upsert) openFile(a *delta.Add, schema *rows.Schema) (r *parquetfile.Rea
 func (u *upsert) broken(name, format string, args ...any) error {
 	return u.t.fail(CodeDamaged, "restore the file from a backup, or the table to a version without it; nothing is lost meanwhile",
 		"file %s: %w", name, fmt.Errorf(format, args...))
+}
+
+func (u *upsert) unreadable(name string, err error) error {
+	if no, ok := errors.AsType[*parquetfile.UnsupportedError](err); ok {
+		return u.t.fail(CodeTable, no.Hint()+"; nothing is lost meanwhile", "file %s is whole, but %w", name, no)
+	}
+	return u.broken(name, "it cannot be read: %w", err)
 }
 
 // look counts the rows of changed keys in a file.
@@ -170,7 +177,7 @@ func (u *upsert) look(a *delta.Add) (touched, error) {
 		u.keys.Reset()
 		var n int
 		if n, err = r.Read(u.keys, readRows); err != nil && err != io.EOF {
-			err = u.broken(name, "it cannot be read: %w", err)
+			err = u.unreadable(name, err)
 		}
 		for row := range n {
 			if u.changed(u.keys, u.c.keyOnly, row) {
@@ -287,7 +294,7 @@ func (u *upsert) copyFile(f touched) error {
 		}
 		at := u.copied.Len()
 		if _, err = r.Read(u.copied, readRows); err != nil && err != io.EOF {
-			err = u.broken(name, "it cannot be read: %w", err)
+			err = u.unreadable(name, err)
 			break
 		}
 		for row := at; row < u.copied.Len(); row++ {

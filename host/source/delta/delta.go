@@ -36,7 +36,7 @@ type OnChange string
 // The ways to go on.
 const (
 	Stop          OnChange = "stop"
-	Skip          OnChange = "skip"           // the whole version is passed over, with what it adds
+	Skip          OnChange = "skip"           // the whole version is passed over, with what it adds: Warn is told, with a *source.LeftOutError
 	IgnoreDeletes OnChange = "ignore-deletes" // a version that only removes is passed over; one that also adds stops
 )
 
@@ -53,7 +53,7 @@ type Config struct {
 	Dir      string // the table's directory; made absolute by New
 	Start    Start
 	OnChange OnChange // "" means Stop
-	// SkipLost goes on where versions or files are gone; each loss is handed to Warn.
+	// SkipLost goes on where versions or files are gone; each loss is handed to Warn, as a *source.LeftOutError.
 	SkipLost bool
 	// Attach lists what each record gets as a header: "path", that of its file, is all a row has.
 	Attach []string
@@ -76,6 +76,7 @@ type Source struct {
 	frozen int64 // Latest never goes beyond it
 	quiet  quiet
 	ended  checkpoint.Position // where the last plan found the end of the frozen input
+	said   map[string]bool     // what was reported already
 }
 
 var (

@@ -7,6 +7,7 @@ import (
 
 	"github.com/wasmill/wasmill/host/delta"
 	"github.com/wasmill/wasmill/host/fault"
+	"github.com/wasmill/wasmill/host/rows/parquetfile"
 	"github.com/wasmill/wasmill/host/source"
 )
 
@@ -27,7 +28,7 @@ const (
 // The codes of rejected records.
 const (
 	RejectTooLarge = "too_large" // the row as JSON is longer than a record may be
-	RejectValue    = "bad_value" // a text that is not UTF-8 has no JSON form
+	RejectValue    = "bad_value" // a text that is not UTF-8 has no JSON form; a time of Spark's old calendar that cannot be told for certain
 )
 
 func configFault(name, what string) error {
@@ -46,6 +47,9 @@ func (c change) Error() string { return c.err.Detail }
 func (c change) Unwrap() error { return c.err }
 
 func corrupt(path string, err error) error {
+	if no, ok := errors.AsType[*parquetfile.UnsupportedError](err); ok {
+		return fault.New(CodeCorrupt, path, fmt.Errorf("the data file is whole, but %w", no), no.Hint()+"; or go on without it, with `onDataLoss: skip` of the source in the job file")
+	}
 	return fault.New(CodeCorrupt, path, fmt.Errorf("the data file cannot be read: %w", err), "restore the file from a copy, or have the engine that wrote it write it anew")
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -253,6 +254,30 @@ func skipping(warnings *int) func(*delta.Config) {
 	return func(c *delta.Config) {
 		c.SkipLost = true
 		c.Warn = func(error) { *warnings++ }
+	}
+}
+
+// leaving keeps what is warned of, all of which is left out.
+func leaving(left *[]*source.LeftOutError) func(*delta.Config) {
+	return func(c *delta.Config) {
+		c.Warn = func(err error) {
+			l, ok := errors.AsType[*source.LeftOutError](err)
+			if !ok {
+				l = &source.LeftOutError{Detail: "no such error: " + err.Error()}
+			}
+			*left = append(*left, l)
+		}
+	}
+}
+
+func wantLeft(t *testing.T, left []*source.LeftOutError, want ...string) {
+	t.Helper()
+	var got []string
+	for _, l := range left {
+		got = append(got, l.Error())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("left out %q, want %q", got, want)
 	}
 }
 

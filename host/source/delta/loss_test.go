@@ -2,6 +2,7 @@ package delta_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -50,9 +51,12 @@ func TestCleanedLog(t *testing.T) {
 		}
 		b.again(t, at, end, limit, got)
 	}
-	warnings := 0
-	got, _ := drain(t, b.source(from(1), skipping(&warnings)), zero, 0)
+	var left []*source.LeftOutError
+	got, _ := drain(t, b.source(from(1), skipping(new(int)), leaving(&left)), zero, 0)
 	wantIDs(t, got, 30, 3, 40, 3)
+	if len(left) != 1 || !strings.Contains(left[0].Error(), "it goes on at version 4, as what comes before it is lost") {
+		t.Errorf("left out %v", left)
+	}
 }
 
 // Where a log has a hole, only a checkpoint after it lets a source go on.
@@ -207,8 +211,12 @@ func TestDamagedFiles(t *testing.T) {
 			if warnings == 0 {
 				t.Error("no warning")
 			}
-			got, _ = drain(t, b.source(skipping(&warnings)), half, 7)
+			var left []*source.LeftOutError
+			got, _ = drain(t, b.source(skipping(&warnings), leaving(&left)), half, 7)
 			wantIDs(t, got, 200, 40)
+			if len(left) != 1 || left[0].Split != b.path(files[1]) || left[0].Amount() != "20 rows" {
+				t.Errorf("left out %v, want 20 rows of %s", left, b.path(files[1]))
+			}
 		})
 	}
 	b := numbers(t)

@@ -257,7 +257,7 @@ func (p *planner) jump(ctx context.Context, why error) error {
 	if err != nil {
 		return errors.Join(why, err)
 	}
-	p.s.cfg.Warn(fmt.Errorf("go on at version %d, as what comes before it is lost: %w", to, why))
+	p.s.leftOut(p.s.cfg.Dir, fmt.Sprintf("it goes on at version %d, as what comes before it is lost: %s", to, detail(why)), -1)
 	p.at = place{version: to}
 	p.begin = &place{version: to}
 	p.pins = true
@@ -283,6 +283,7 @@ func (p *planner) admit(v *version) (pass bool, err error) {
 	case v.removes == "":
 		return false, nil
 	case s.cfg.OnChange == Skip, s.cfg.OnChange == IgnoreDeletes && len(v.adds) == 0:
+		s.passed(v)
 		return true, nil
 	case len(v.adds) > 0:
 		return false, removed(s.cfg.Dir, v, "and adds others, as an update, a merge or a rewriting deletion does",
@@ -309,7 +310,9 @@ func (p *planner) take(ctx context.Context, v *version) (done bool, err error) {
 		size, err := p.s.history.probe(ctx, a)
 		switch {
 		case err != nil && p.s.cfg.SkipLost && lost(err):
-			p.s.cfg.Warn(err)
+			if err := p.s.lostFile(a, p.at.rows, err); err != nil {
+				return false, err
+			}
 			p.lost = append(p.lost, fileID{v.number, p.at.index})
 			p.at.index, p.at.rows = p.at.index+1, 0
 			continue

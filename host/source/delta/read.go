@@ -45,7 +45,7 @@ func (s *Source) Read(ctx context.Context, split source.Split, to source.Writer)
 	if e.refused != nil {
 		return e.refused
 	}
-	r := rowReader{part: p, era: e, name: path.Join(s.history.dir, p.Path), to: to}
+	r := rowReader{part: p, era: e, name: path.Join(s.history.dir, p.Path), to: to, untold: map[int]string{}}
 	f, err := open(s.cfg.Files, r.name, p.Size)
 	if err != nil {
 		return err
@@ -70,6 +70,8 @@ type rowReader struct {
 	rec  abi.Record
 	in   *parquetfile.Reader
 	out  []byte
+	// untold says of rows of the table that is being read why a value cannot be told for certain.
+	untold map[int]string
 }
 
 func (r *rowReader) read(ctx context.Context, f durable.File) (err error) {
@@ -77,7 +79,7 @@ func (r *rowReader) read(ctx context.Context, f durable.File) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.in, err = parquetfile.OpenReader(f, r.part.Size, r.era.schema, parquetfile.ReadOptions{Fixed: fixed}); err != nil {
+	if r.in, err = parquetfile.OpenReader(f, r.part.Size, r.era.schema, parquetfile.ReadOptions{Fixed: fixed, Refuse: r.refuse}); err != nil {
 		return notRead(r.name, err)
 	}
 	defer func() {
@@ -97,6 +99,7 @@ func (r *rowReader) read(ctx context.Context, f durable.File) (err error) {
 			return err
 		}
 		t.Reset()
+		clear(r.untold)
 		n, err := r.in.Read(t, int(min(most, r.part.To-at)))
 		if err != nil {
 			return notRead(r.name, fmt.Errorf("from row %d on: %w", at, err))
@@ -121,6 +124,12 @@ func (r *rowReader) end() error {
 	return nil
 }
 
+func (r *rowReader) refuse(row int, column string, why *parquetfile.UnsupportedError) {
+	if r.untold[row] == "" {
+		r.untold[row] = fmt.Sprintf("column %s: %v; %s", column, why, why.Hint())
+	}
+}
+
 // fixed holds the values of the partition columns.
 func (r *rowReader) fixed() (map[int]rows.Value, error) {
 	out := map[int]rows.Value{}
@@ -141,7 +150,10 @@ func (r *rowReader) deliver(t *rows.Table, at int64) error {
 		r.rec.Offset = at + int64(i)
 		r.out = r.era.object(r.out[:0], t, i)
 		var err error
-		switch {
+		switch untold := r.untold[i]; {
+		case untold != "":
+			r.rec.Value = nil
+			err = r.to.Reject(&r.rec, RejectValue, untold)
 		case len(r.out) > maxRecord:
 			r.rec.Value = r.out[:cutReject]
 			err = r.to.Reject(&r.rec, RejectTooLarge, "the row as JSON is longer than 16 MiB")

@@ -130,11 +130,18 @@ func TestRemoves(t *testing.T) {
 			}
 			b.commit(change...)
 			b.commit(b.ids(20, 3))
-			s := b.source(from(0), onChange(c.on))
+			var left []*source.LeftOutError
+			s := b.source(from(0), onChange(c.on), leaving(&left))
 			at := latest(t, s, zero, 0)
 			got := read(t, s, source.Range{To: at})
 			if c.fails == "" {
 				wantIDs(t, got, c.want...)
+				latest(t, s, zero, 0) // as a batch that is planned again
+				if c.adds {
+					wantLeft(t, left, b.dir+" version 3: it removes rows (those of "+old.Add.Path+") and is passed over with what it adds: left out: 3 rows")
+				} else {
+					wantLeft(t, left)
+				}
 				return
 			}
 			wantIDs(t, got, c.want...) // what comes before is delivered first

@@ -31,7 +31,7 @@ const (
 const (
 	RejectTooLarge = "too_large" // longer than MaxLine
 	RejectRow      = "bad_row"   // a CSV row that is not well formed, or does not fit its header
-	RejectValue    = "bad_value" // a Parquet value that has no JSON form, such as a time outside the years 0 to 9999
+	RejectValue    = "bad_value" // a Parquet value that has no JSON form, such as a time outside the years 0 to 9999, or that cannot be told for certain
 )
 
 func configFault(name, what string) error {

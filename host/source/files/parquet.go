@@ -37,6 +37,9 @@ func guard(path string, fn func() error) (err error) {
 }
 
 func notParquet(path string, err error) error {
+	if no, ok := errors.AsType[*parquetfile.UnsupportedError](err); ok {
+		return fault.New(CodeCorrupt, path, fmt.Errorf("the parquet file is whole, but %w", no), no.Hint()+"; or move it out of the source's path")
+	}
 	return fault.New(CodeCorrupt, path, fmt.Errorf("the parquet file cannot be read: %w", err),
 		"copy the file again, or move it out of the source's path")
 }
@@ -63,6 +66,9 @@ func openParquet(f io.ReaderAt, e *entry) (*parquet.File, error) {
 	}
 	file, err := parquet.OpenFile(io.NewSectionReader(f, 0, e.Size), e.Size,
 		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(64<<10))
+	if err == nil {
+		err = parquetfile.CheckCodecs(file)
+	}
 	if err != nil {
 		return nil, notParquet(e.Path, err)
 	}
@@ -149,7 +155,7 @@ func (r *rowReader) read(f durable.File) error {
 		if err != nil {
 			return err
 		}
-		if r.tree, err = newRowTree(file.Metadata().Schema); err != nil {
+		if r.tree, err = newRowTree(file.Metadata().Schema, parquetfile.CalendarOf(file)); err != nil {
 			return notParquet(path, err)
 		}
 		if rows := file.NumRows(); r.part.To.Line > rows || r.part.EOF && r.part.To.Line != rows {

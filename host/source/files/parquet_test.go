@@ -16,6 +16,7 @@ import (
 
 	"github.com/wasmill/wasmill/abi"
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/rows/parquetfile"
 	"github.com/wasmill/wasmill/host/source"
 )
 
@@ -204,7 +205,7 @@ func TestSchemaLimits(t *testing.T) {
 		"empty": nil, "only a leaf": {leafElement}, "cut short": {group(3), leafElement}, "too many": {group(1), leafElement, leafElement},
 		"more children than there are": {group(math.MaxInt32), leafElement}, "too deep": append(deep, leafElement),
 	} {
-		if _, err := newRowTree(schema); err == nil {
+		if _, err := newRowTree(schema, parquetfile.Calendar{}); err == nil {
 			t.Errorf("a schema is taken that is %s", name)
 		}
 	}

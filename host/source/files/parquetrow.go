@@ -8,6 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/wasmill/wasmill/host/rows/jsonvalue"
+	"github.com/wasmill/wasmill/host/rows/parquetfile"
 )
 
 // Limits of a Parquet schema: they bound what a hostile file makes of it.
@@ -55,9 +56,9 @@ func (e *valueError) Error() string { return "column " + e.column + ": " + e.rea
 
 var errShort = errors.New("a column has fewer values than its row needs")
 
-// newRowTree builds the tree from a file's flat, depth-first schema.
-func newRowTree(schema []format.SchemaElement) (*rowTree, error) {
-	b := treeBuilder{rest: schema}
+// newRowTree builds the tree from a file's flat, depth-first schema and the calendar of its values.
+func newRowTree(schema []format.SchemaElement, calendar parquetfile.Calendar) (*rowTree, error) {
+	b := treeBuilder{rest: schema, calendar: calendar}
 	root, err := b.node(0, 0, 0)
 	if err != nil {
 		return nil, err
@@ -70,9 +71,10 @@ func newRowTree(schema []format.SchemaElement) (*rowTree, error) {
 }
 
 type treeBuilder struct {
-	rest    []format.SchemaElement
-	columns int
-	bools   []*schemaNode
+	rest     []format.SchemaElement
+	calendar parquetfile.Calendar
+	columns  int
+	bools    []*schemaNode
 }
 
 func (b *treeBuilder) node(depth, def, rep int) (*schemaNode, error) {
@@ -95,7 +97,7 @@ func (b *treeBuilder) node(depth, def, rep int) (*schemaNode, error) {
 	n.def, n.rep = def, rep
 	if e.Type.Valid {
 		b.columns++
-		n.convert = converterOf(e)
+		n.convert = converterOf(e).rebased(b.calendar.Rebase(e))
 		n.last = b.columns
 		if e.Type.V == format.Boolean {
 			b.bools = append(b.bools, n)

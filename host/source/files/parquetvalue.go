@@ -13,6 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/wasmill/wasmill/host/rows/jsonvalue"
+	"github.com/wasmill/wasmill/host/rows/parquetfile"
 )
 
 // converter writes one value of a column as JSON. reason says why there is no such text.
@@ -86,6 +87,21 @@ func unitOf(u format.TimeUnit) time.Duration {
 		return time.Microsecond
 	}
 	return u.Value.Duration()
+}
+
+// rebased writes what a value means by the calendar of its file; nil: no more than it says.
+func (c converter) rebased(by *parquetfile.Rebase) converter {
+	if by == nil {
+		return c
+	}
+	given := c.append
+	c.append = func(dst []byte, v parquet.Value) ([]byte, string) {
+		if why := by.Amend(&v); why != nil {
+			return dst, why.Error() + "; " + why.Hint()
+		}
+		return given(dst, v)
+	}
+	return c
 }
 
 func nullValue(dst []byte, _ parquet.Value) ([]byte, string) { return append(dst, "null"...), "" }

@@ -39,10 +39,13 @@ func configFault(name, what string) error {
 	return fault.New(CodeConfig, "source "+name, errors.New(what), "mend the source in the job file")
 }
 
-func changed(at, format string, args ...any) error {
+func changed(at, format string, args ...any) *fault.Error {
 	return fault.New(CodeChanged, at, change{&source.ChangedError{Split: at, Detail: fmt.Sprintf(format, args...)}},
-		"what is lost can only come from elsewhere: a mirror of the topic, a backup; or go on without it, with `onDataLoss: skip` of the source in the job file")
+		fromElsewhere+"; or go on without it, with `onDataLoss: skip` of the source in the job file")
 }
+
+// fromElsewhere is the way out of a loss.
+const fromElsewhere = "what is lost can only come from elsewhere: a mirror of the topic, a backup"
 
 // change is a ChangedError whose place is told by the fault around it.
 type change struct{ err *source.ChangedError }

@@ -3,6 +3,7 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/wasmill/wasmill/checkpoint"
+	"github.com/wasmill/wasmill/host/fault"
 	"github.com/wasmill/wasmill/host/source"
 )
 
@@ -32,6 +34,9 @@ func (w *world) wantWarned(words ...string) {
 		w.t.Fatal("a loss is skipped without a word")
 	}
 	wantFault(w.t, w.warned[0], CodeChanged, words...)
+	if f, _ := errors.AsType[*fault.Error](w.warned[0]); strings.Contains(f.Hint(), "onDataLoss") {
+		w.t.Errorf("the warning says to do what is done: %s", f.Hint())
+	}
 }
 
 // deleteRecords moves the start of partition 0 up.

@@ -199,6 +199,7 @@ func (s *Source) follow(pos position, topics map[string]*topicInfo) (parts []ahe
 func (s *Source) lose(k partition, format string, args ...any) error {
 	err := changed(k.String(), format, args...)
 	if s.cfg.SkipLost {
+		err.WayOut = fromElsewhere
 		s.cfg.Warn(err)
 		return nil
 	}
