@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,23 +26,42 @@ type ForkRequest struct {
 	Options Options
 }
 
-// Origin is the query that a forked checkpoint came from, and the last of its batches that the fork stands for.
+// Origin is a query that a forked checkpoint came from, and the last of its batches that the fork stands for.
 type Origin struct {
-	Query string
-	Batch BatchID
+	Query string  `json:"query"`
+	Batch BatchID `json:"batch"`
+	// Last is, by target, the last batch that it was called for up to Batch.
+	Last map[string]BatchID `json:"last,omitempty"`
 }
 
-// Origin says where a forked checkpoint came from, which its plan 0 knows; nil for one that is no fork.
-func (p *Plan) Origin() *Origin {
+// Origins says where a forked checkpoint came from, which its plan 0 knows: the query that was forked, then the one that this was
+// forked from, and so on. A checkpoint that is no fork has none.
+func (p *Plan) Origins() []Origin {
+	var all []Origin
+	if json.Unmarshal([]byte(p.Conf[confOrigins]), &all) == nil {
+		return all
+	}
 	query, at, ok := strings.Cut(p.Conf[confFork], "@")
 	batch, err := strconv.ParseInt(at, 10, 64)
 	if !ok || err != nil {
 		return nil
 	}
-	return &Origin{Query: query, Batch: BatchID(batch)}
+	return []Origin{{Query: query, Batch: BatchID(batch)}}
 }
 
-func (o Origin) String() string { return fmt.Sprintf("%s@%d", o.Query, o.Batch) }
+// origins are those of a fork that is made after a decision.
+func origins(ctx context.Context, files durable.Files, from, id string, batch BatchID, d *Decision) (string, error) {
+	own := Origin{Query: id, Batch: batch, Last: map[string]BatchID{}}
+	for target, o := range d.Targets {
+		own.Last[target] = o.Last
+	}
+	all := []Origin{own}
+	if first, _, err := loadPlan(ctx, files, from, 0); err == nil {
+		all = append(all, first.Origins()...)
+	}
+	text, err := marshal(all)
+	return string(text), err
+}
 
 // Forked says what was made.
 type Forked struct {
@@ -68,8 +88,11 @@ func Fork(ctx context.Context, files durable.Files, from, to string, req ForkReq
 	if err != nil {
 		return nil, err
 	}
-	origin := Origin{Query: oldID, Batch: plan.Batch}.String()
+	origin := fmt.Sprintf("%s@%d", oldID, plan.Batch)
 	first.Conf[confFork] = origin
+	if first.Conf[confOrigins], err = origins(ctx, files, from, oldID, plan.Batch, decision); err != nil {
+		return nil, err
+	}
 	if err := durable.MakeDir(files, to); err != nil {
 		return nil, ioError("make the directory", to, err)
 	}

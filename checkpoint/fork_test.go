@@ -44,17 +44,23 @@ func TestForkGoesOnWhereABatchEnded(t *testing.T) {
 	must(t, err)
 	wantPlan := plan(2)
 	wantPlan.Batch, wantPlan.TimeMS, wantPlan.WatermarkMS = 0, 1_800_000_000_000, 15
-	wantPlan.Conf = map[string]string{"wasmill.fork": testID + "@2"}
+	wantPlan.Conf = map[string]string{
+		"wasmill.fork": testID + "@2", "wasmill.origins": `[{"query":"` + testID + `","batch":2,"last":{"lake":2}}]`,
+	}
 	wantPlan.Sources[1].End = Position{Line: "99"}
 	if diff := cmp.Diff(&wantPlan, p); diff != "" {
 		t.Error(diff)
 	}
-	if o := p.Origin(); o == nil || *o != (Origin{Query: testID, Batch: 2}) {
-		t.Errorf("origin %+v", o)
+	if diff := cmp.Diff([]Origin{{Query: testID, Batch: 2, Last: map[string]BatchID{"lake": 2}}}, p.Origins()); diff != "" {
+		t.Error(diff)
 	}
 	own := plan(2)
-	if o := own.Origin(); o != nil {
+	if o := own.Origins(); o != nil {
 		t.Errorf("a plan that is no fork's comes from %+v", o)
+	}
+	old := Plan{Conf: map[string]string{"wasmill.fork": testID + "@7"}}
+	if diff := cmp.Diff([]Origin{{Query: testID, Batch: 7}}, old.Origins()); diff != "" {
+		t.Error(diff)
 	}
 	wantDecision := &Decision{NextWatermarkMS: 15, Sources: map[string]SourceOutcome{"flights": {WatermarkMS: 5, Idle: true}}}
 	if diff := cmp.Diff(wantDecision, d); diff != "" {

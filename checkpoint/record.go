@@ -30,6 +30,7 @@ const (
 	confLate    = "wasmill.late"    // by transform, in ms: what decides what is late, where that is not the watermark before
 	confRefused = "wasmill.refused" // Refused, as JSON
 	confReads   = "wasmill.reads"   // by source: a mark of its settings
+	confOrigins = "wasmill.origins" // JSON list of Origin
 	confFork    = "wasmill.fork"    // where a forked checkpoint came from
 
 	shufflePartitions = "64" // key groups

@@ -31,6 +31,7 @@ var mishaps = []mishap{
 	{"another job's table is in its place", nil, exchanged},
 	{"only the table is dropped", []string{toSQLite, toPostgres}, dropped},
 	{"a fork goes on in the same table", []string{toDelta, toDeltaKeys, toSQLite, toSQLiteKeys, toPostgres, toServerKeys}, inherited},
+	{"a fork stands for what is not published", []string{toDelta, toDeltaKeys, toSQLite, toSQLiteKeys, toPostgres, toServerKeys}, bereft},
 	{"another job publishes to the same table", []string{toDelta, toSQLite, toPostgres}, shared},
 	{"another job publishes to the same folder", []string{toFiles}, intruded},
 	{"the clock is set back", nil, setBack},
@@ -117,6 +118,18 @@ func inherited(t *testing.T, p *patient) {
 	here.run(t)
 	p.more(t)
 	here.run(t)
+	here.run(t)
+	here.holds(t, someChanges())
+}
+
+// bereft: a fork stands for a batch that is decided and not in the table, which the old job must bring first.
+func bereft(t *testing.T, p *patient) {
+	p.run(t)
+	p.more(t)
+	p.dies(t, "decide:after")
+	here := p.forkHere(t)
+	here.stops(t, behind)
+	p.dies(t, "plan:after") // of the next batch
 	here.run(t)
 	here.holds(t, someChanges())
 }

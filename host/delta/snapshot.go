@@ -57,6 +57,16 @@ func (s *Snapshot) Txn(appID string) (Txn, bool) {
 	return t, true
 }
 
+// AppIDs lists the applications that have a txn, also an expired one, whose names begin with a prefix, in the order of the names.
+func (s *Snapshot) AppIDs(prefix string) (ids []string) {
+	for id := range s.state.txns.all() {
+		if strings.HasPrefix(id, prefix) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // ExpiredTxn returns an application's txn that stands in the log but has expired.
 func (s *Snapshot) ExpiredTxn(appID string) (Txn, bool) {
 	t, ok := s.state.txns.get(appID)

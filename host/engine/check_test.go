@@ -202,32 +202,37 @@ func (i inheritor) PublishedBy(_ context.Context, query string) (sink.Published,
 // TestCheckOrigin: a fork goes on in a place only from where the forked query has left it.
 func TestCheckOrigin(t *testing.T) {
 	none := sink.Published{Batch: checkpoint.NoBatch}
-	fork := &checkpoint.Origin{Query: "old", Batch: 3}
+	fork := []checkpoint.Origin{{Query: "old", Batch: 3, Last: map[string]checkpoint.BatchID{"out": 2}}}
+	second := []checkpoint.Origin{{Query: "fork", Batch: 1}, fork[0]}
 	for name, c := range map[string]struct {
-		origin    *checkpoint.Origin
+		origins   []checkpoint.Origin
 		target    sink.Target
 		published sink.Published
 		wayOut    string // of a refusal
+		code      string // target.ahead
 	}{
 		"no fork":                         {published: none, target: inheritor{last: 9}},
-		"the place is empty":              {origin: fork, published: none, target: inheritor{last: checkpoint.NoBatch}},
-		"it is behind the fork":           {origin: fork, published: none, target: inheritor{last: 2}},
-		"it is where the fork is":         {origin: fork, published: none, target: inheritor{last: 3}},
-		"it is ahead":                     {origin: fork, published: none, target: inheritor{last: 4}, wayOut: "`wasmill checkpoint fork --at 4`"},
-		"it can be disowned":              {origin: fork, published: none, target: inheritor{last: 9, disown: "say so"}, wayOut: "what batch 4 and later ones brought is out of it: say so"},
-		"another query's":                 {origin: &checkpoint.Origin{Query: "else", Batch: 3}, published: none, target: inheritor{last: 9}},
-		"the fork has been there already": {origin: fork, published: sink.Published{Batch: 1, Digest: "b"}, target: inheritor{last: 9}},
-		"it may repeat":                   {origin: fork, published: none, target: inheritor{judged: judged{guarantee: sink.AtLeastOnce}, last: 9}},
-		"it cannot tell":                  {origin: fork, published: none, target: judged{guarantee: sink.ExactlyOnce}},
+		"the place is empty":              {origins: fork, published: none, target: inheritor{last: checkpoint.NoBatch}},
+		"it has what was decided for it":  {origins: fork, published: none, target: inheritor{last: 2}},
+		"it lacks what was decided":       {origins: fork, published: none, target: inheritor{last: 1}, code: CodeTargetBehind, wayOut: "start the old job once"},
+		"ahead of a fork of a fork":       {origins: second, published: none, target: inheritor{last: 4}, wayOut: "`wasmill checkpoint fork --at 4`"},
+		"a fork of a fork":                {origins: second, published: none, target: inheritor{last: 3}},
+		"it is where the fork is":         {origins: fork, published: none, target: inheritor{last: 3}},
+		"it is ahead":                     {origins: fork, published: none, target: inheritor{last: 4}, wayOut: "`wasmill checkpoint fork --at 4`"},
+		"it can be disowned":              {origins: fork, published: none, target: inheritor{last: 9, disown: "say so"}, wayOut: "what batch 4 and later ones brought is out of it: say so"},
+		"another query's":                 {origins: []checkpoint.Origin{{Query: "else", Batch: 3}}, published: none, target: inheritor{last: 9}},
+		"the fork has been there already": {origins: fork, published: sink.Published{Batch: 1, Digest: "b"}, target: inheritor{last: 9}},
+		"it may repeat":                   {origins: fork, published: none, target: inheritor{judged: judged{guarantee: sink.AtLeastOnce}, last: 9}},
+		"it cannot tell":                  {origins: fork, published: none, target: judged{guarantee: sink.ExactlyOnce}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if i, ok := c.target.(inheritor); ok && i.guarantee == "" {
 				i.guarantee = sink.ExactlyOnce
 				c.target = i
 			}
-			err := CheckOrigin(t.Context(), c.origin, c.target, c.published)
+			err := CheckOrigin(t.Context(), c.origins, c.target, c.published)
 			f, _ := errors.AsType[*fault.Error](err)
-			if c.wayOut == "" && err != nil || c.wayOut != "" && (f == nil || f.ErrCode != CodeTargetAhead || !strings.Contains(f.WayOut, c.wayOut)) {
+			if c.wayOut == "" && err != nil || c.wayOut != "" && (f == nil || f.ErrCode != cmp.Or(c.code, CodeTargetAhead) || !strings.Contains(f.WayOut, c.wayOut)) {
 				t.Errorf("got %v (%+v), want a way out with %q", err, f, c.wayOut)
 			}
 		})

@@ -170,10 +170,10 @@ func (e *Engine) runAgain(ctx context.Context, b *batch, why string) error {
 	}
 	e.cfg.Events.warning("remove what was spooled", e.cfg.Log.DropSpool(ctx, b.plan.Batch))
 	e.cfg.Events.recovered(Recovery{Batch: b.plan.Batch, Rung: "rerun", Detail: why})
-	if err := e.withoutGone(ctx, b); err != nil {
+	if err := e.renewed(ctx, b); err != nil { // first: a plan that is written has the marks of all settings as they are
 		return err
 	}
-	if err := e.renewed(ctx, b); err != nil {
+	if err := e.withoutGone(ctx, b); err != nil {
 		return err
 	}
 	return e.finish(ctx, b)

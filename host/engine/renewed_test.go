@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/wasmill/wasmill/host/engine"
+	"github.com/wasmill/wasmill/host/engine/sim"
 )
 
 // TestOtherSettings: a batch that is planned and not decided is planned anew when what the job says of its source has changed, and
@@ -15,9 +16,11 @@ func TestOtherSettings(t *testing.T) {
 		was, is string // marks of the settings
 		call    string // at which the process is killed
 		renewed bool
+		gone    bool // another source of the batch is no longer in the job
 	}{
 		"others, killed when it runs":             {was: "a", is: "b", call: "program.call", renewed: true},
 		"others, killed when it stages":           {was: "a", is: "b", call: "target.stage main", renewed: true},
+		"others, without another source":          {was: "a", is: "b", call: "program.call", renewed: true, gone: true},
 		"the same":                                {was: "a", is: "a", call: "program.call"},
 		"of a version that did not note them":     {is: "b", call: "program.call"},
 		"others, after a batch that is decided":   {decided: true, was: "a", is: "b", call: "program.call", renewed: true},
@@ -33,10 +36,14 @@ func TestOtherSettings(t *testing.T) {
 				before = earlier
 			}
 			w.in.Append(numbered("v-wrong", 3)...)
+			if c.gone {
+				w.in2 = &sim.Input{}
+				w.in2.Append("v-gone")
+			}
 			w.die(c.call, 1)
 			w.in.Truncate(before)
 			w.in.Append(numbered("v-right", 5)...)
-			w.reads = c.is
+			w.reads, w.in2 = c.is, nil
 			amended := 0
 			w.events = &engine.Events{Recovered: func(r engine.Recovery) {
 				if r.Rung == "amended" {
@@ -50,7 +57,7 @@ func TestOtherSettings(t *testing.T) {
 			if c.renewed {
 				want = 5
 			}
-			if len(first) != want || (amended == 1) != c.renewed {
+			if len(first) != want || (amended > 0) != c.renewed {
 				t.Errorf("the batch has %d records, planned anew %d times; want %d, renewed %t", len(first), amended, want, c.renewed)
 			}
 			if all := w.stores["main"].Values("main"); len(all) != before+5 {

@@ -65,7 +65,7 @@ func TestStatementMistakes(t *testing.T) {
 			t.Errorf("%v, want %s", err, says)
 		}
 	}
-	const mistake = "at 1:23 of the statement: parameter :di: the schema has no such column"
+	const mistake = "at 1:23 of the statement: parameter :di: the schema has no such column (a colon that is none of a parameter has a blank behind it)"
 	_, err := job.Parse("job.yaml", text, job.Env{Dir: p.dir, CheckStatement: CheckStatement})
 	says(err, "job.yaml:11:94: spec.sinks[1].sqlite.statement: "+mistake)
 	j, err := job.Parse("job.yaml", text, job.Env{Dir: p.dir})

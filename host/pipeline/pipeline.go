@@ -325,14 +325,23 @@ func (pl *Pipeline) moved(ctx context.Context) (bool, error) {
 	if torn := (*checkpoint.TornError)(nil); err != nil && !errors.As(err, &torn) {
 		return false, err
 	}
+	var before *checkpoint.Plan // of a batch that is not decided
+	if plan != nil && decision == nil && plan.Batch > 0 {
+		if before, err = pl.log.Plan(ctx, plan.Batch-1); err != nil {
+			return false, err
+		}
+	}
 	for i := range pl.program.Job.Sources {
 		conf := &pl.program.Job.Sources[i]
-		name := conf.Name
-		placed, ok := pl.sources[name].(source.Placed)
-		if !ok || plan != nil && decision == nil && engine.Outdated(plan, name, reads(conf)) {
+		placed, ok := pl.sources[conf.Name].(source.Placed)
+		if !ok {
 			continue
 		}
-		if _, is := errors.AsType[*source.MovedError](placed.Moved(plan.Position(name))); is {
+		at := plan.Position(conf.Name)
+		if plan != nil && decision == nil && engine.Outdated(plan, conf.Name, reads(conf)) {
+			at = before.Position(conf.Name) // it is planned anew
+		}
+		if _, is := errors.AsType[*source.MovedError](placed.Moved(at)); is {
 			return true, nil
 		}
 	}

@@ -345,9 +345,11 @@ func (v *Preview) upcoming(ctx context.Context, p *Program, t *tail) (err error)
 		if planned && !settled {
 			v.Planned, v.Waiting.Words = false, "planned, not decided, with other settings of a source: the next start plans it anew"
 		}
-		if settled || !planned {
-			err = v.moved(sources[s.Name], s.Name, t.plan.Position(s.Name))
+		at := t.plan.Position(s.Name)
+		if planned && !settled {
+			at = t.prev.Position(s.Name) // it is planned anew
 		}
+		err = v.moved(sources[s.Name], s.Name, at)
 		u := Upcoming{Source: s.Name, From: from.Position(s.Name), To: t.plan.Position(s.Name)}
 		if err == nil && !settled {
 			u.To, err = p.latest(ctx, sources[s.Name], s, u.From)

@@ -99,9 +99,9 @@ func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, e
 			return nil, err
 		}
 	}
-	var origin *checkpoint.Origin
+	var origins []checkpoint.Origin
 	if t.plan != nil {
-		if origin, err = engine.OriginOf(ctx, t.reader); err != nil {
+		if origins, err = engine.OriginsOf(ctx, t.reader); err != nil {
 			return nil, err
 		}
 	}
@@ -121,7 +121,7 @@ func (p *Program) inspect(ctx context.Context, t *tail) ([]checkpoint.Finding, e
 		}
 		err = engine.CheckLook(ctx, t.reader, target, published, err, t.decision, before, t.marks)
 		if err == nil {
-			err = engine.CheckOrigin(ctx, origin, target, published)
+			err = engine.CheckOrigin(ctx, origins, target, published)
 		}
 		if err == nil {
 			err = engine.CheckNeighbours(target, all[:i])

@@ -19,10 +19,10 @@ func suitePlace(t *testing.T, dir string, key []string, process, usurp func() du
 	schema := rowstest.SchemaOf(t, "i", "int32 not null", "text", "string")
 	calls := 0
 	clock := func() time.Time { calls++; return start.Add(time.Duration(calls) * time.Minute) }
-	openAt := func(dir string, next func() durable.Files) func(t *testing.T) sink.Target {
+	openAs := func(name, dir string, next func() durable.Files) func(t *testing.T) sink.Target {
 		return func(t *testing.T) sink.Target {
 			tt, err := target.New(target.Config{
-				Sink: "lake", Dir: dir, Schema: schema, Key: key, Grace: time.Second, CheckpointInterval: 3, Clock: clock, Files: next(),
+				Sink: name, Dir: dir, Schema: schema, Key: key, Grace: time.Second, CheckpointInterval: 3, Clock: clock, Files: next(),
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -30,8 +30,11 @@ func suitePlace(t *testing.T, dir string, key []string, process, usurp func() du
 			return tt
 		}
 	}
+	openAt := func(dir string, next func() durable.Files) func(t *testing.T) sink.Target {
+		return openAs("lake", dir, next)
+	}
 	p := sinktest.Place{
-		Sink: "lake", Shared: true, Open: openAt(dir, process), Elsewhere: openAt(dir+"-elsewhere", process),
+		Sink: "lake", Shared: true, Open: openAt(dir, process), Alias: openAs("renamed", dir, process), Elsewhere: openAt(dir+"-elsewhere", process),
 		Value: func(i int) string { return fmt.Sprintf(`{"i":%d,"text":"row %d"}`, i, i) }, Misfit: `{"i":1`,
 		Visible: func(t *testing.T) []string { return rowsOf(t, process(), dir) },
 	}

@@ -146,18 +146,28 @@ func (t *Target) Inspect(ctx context.Context, o sink.Owner) (sink.Published, err
 	return p, nil
 }
 
-// PublishedBy reads what the log says of the other query.
+// PublishedBy reads what the log says of the other query, whatever its sink is called.
 func (t *Target) PublishedBy(ctx context.Context, query string) (p sink.Published, disown string, err error) {
 	p = sink.Published{Batch: checkpoint.NoBatch}
 	s, err := delta.OpenLog(t.files, t.dir, t.cfg.Clock).Snapshot(ctx)
 	switch {
 	case errors.Is(err, delta.ErrNoTable):
 		return p, "", nil
-	case err == nil:
-		p, _, err = marksOf(query, t.cfg.Sink).published(s)
-	}
-	if err != nil {
+	case err != nil:
 		return p, "", t.wrap("look at the table", err)
+	}
+	for _, app := range s.AppIDs(query + "/") {
+		name := app[len(query)+1:]
+		if strings.Contains(name, "/") { // half of a digest
+			continue
+		}
+		q, _, err := marksOf(query, name).published(s)
+		if err != nil {
+			return p, "", t.wrap("look at the table", err)
+		}
+		if q.Batch > p.Batch {
+			p = q
+		}
 	}
 	return p, "", nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // heir asks the targets of another query, open or not, what the first one has published: as much as is there, at each step of two
-// batches, and nothing where the first one has never been.
+// batches, by whatever names, and nothing where the first one has never been.
 func heir(t *testing.T, d *driver) {
 	if _, ok := d.target.(sink.Heir); !ok {
 		t.Skip("the target does not know what others have published in its place")
@@ -41,6 +41,11 @@ func heir(t *testing.T, d *driver) {
 		ask(when+", open", other, query, want)
 		ask(when, other, otherQuery, nothing)
 		d.must(other.Close())
+		if d.place.Alias != nil {
+			alias := d.place.Alias(t)
+			ask(when+", by other names", alias, query, want)
+			d.must(alias.Close())
+		}
 		if d.place.Elsewhere != nil {
 			elsewhere := d.place.Elsewhere(t)
 			ask(when+", in another place", elsewhere, query, nothing)

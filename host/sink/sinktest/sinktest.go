@@ -36,6 +36,8 @@ type Place struct {
 	TakesEmpty bool
 	// Shared: several queries may publish to the place, each with marks of its own.
 	Shared bool
+	// Alias opens a target of other names that publishes to this place. nil: a target's names say where it publishes.
+	Alias func(t *testing.T) sink.Target
 	// Elsewhere opens a target of the same name that publishes to another place beside this one. nil: there is none.
 	Elsewhere func(t *testing.T) sink.Target
 	// Visible returns what a reader of the place sees, as the values that went in, in any order.

@@ -57,8 +57,7 @@ type Conn interface {
 	Contend(ctx context.Context, f func(context.Context) error) error
 	// Table describes a table, by its name as a job file has it. nil: there is none.
 	Table(ctx context.Context, name string) (*Table, error)
-	// Place names a table, there or to be made, as every connection to its database would; "" where a job can have no two
-	// connections to one database.
+	// Place names a table, there or to be made, as every connection to its database would, whatever the job file calls it.
 	Place(ctx context.Context, name string) (string, error)
 	// MayCreate says why the role cannot make a table of that name that is not there: a *Mismatch, or the database's error. nil
 	// promises nothing.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/wasmill/wasmill/checkpoint"
@@ -20,6 +19,7 @@ import (
 const (
 	filledSuffix = "/table"
 	readFilled   = `SELECT batch FROM wasmill_epoch WHERE query_id = $1 AND target = $2`
+	readNoted    = `SELECT target FROM wasmill_epoch WHERE query_id = $1 ORDER BY target`
 	noteFilled   = `INSERT INTO wasmill_epoch (query_id, target, version, owner, batch, digest, attempt, job, updated_at)
 VALUES ($1, $2, 1, 0, CAST($3 AS bigint), $4, $5, $6, CAST(CURRENT_TIMESTAMP AS text)) ON CONFLICT (query_id, target) DO NOTHING`
 )
@@ -82,36 +82,68 @@ func (t *Target) noteFilled(ctx context.Context, out *sink.Output, parts []part)
 	return noted, nil
 }
 
-// PublishedBy reads the other query's epoch row, and counts it where that query has noted one of this target's tables.
+// PublishedBy reads the epoch rows of the other query, whatever its connections are called, and counts those that it has noted one of
+// this target's tables for.
 func (t *Target) PublishedBy(ctx context.Context, query string) (p sink.Published, disown string, err error) {
-	nothing := sink.Published{Batch: checkpoint.NoBatch}
+	p = sink.Published{Batch: checkpoint.NoBatch}
 	var shared []string
 	err = t.look(ctx, query, func(ctx context.Context, other *Target) error {
 		epochs, err := other.conn.Table(ctx, epochTable)
 		if err != nil || epochs == nil {
 			return t.fault(t.epochPlace(), err)
 		}
-		e, _, err := other.epochQuery(ctx, readEpoch)
-		p = e.Published
-		for _, r := range other.order {
-			if err != nil || r.sink.Table == "" {
+		noted, err := other.conn.Query(ctx, readNoted, query+filledSuffix)
+		if err != nil {
+			return t.epochFault(err)
+		}
+		for _, row := range noted {
+			conn, table, _ := strings.Cut(row[0], "/")
+			ours, err := other.writesTo(ctx, table)
+			if err != nil {
+				return err
+			}
+			if !ours {
 				continue
 			}
-			var got [][]string
-			key, table := other.filledKey(r.sink)
-			if got, err = other.conn.Query(ctx, readFilled, key, table); err != nil {
+			got, err := other.conn.Query(ctx, readEpoch, query, conn)
+			if err != nil {
 				return t.epochFault(err)
 			}
-			if delete := deleteRow(key, table); len(got) > 0 && !slices.Contains(shared, delete) {
-				shared = append(shared, delete)
+			for i := range got {
+				e, _, err := t.decodeEpoch(got[i])
+				if err != nil {
+					return err
+				}
+				if e.Batch > p.Batch {
+					p = e.Published
+				}
 			}
+			shared = append(shared, deleteRow(query+filledSuffix, row[0]))
 		}
-		return err
+		return nil
 	})
-	if err != nil || len(shared) == 0 {
-		return nothing, "", err
+	return p, strings.Join(shared, "; "), err
+}
+
+// writesTo reports whether a table is one that a sink of this target writes to, whatever it is called.
+func (t *Target) writesTo(ctx context.Context, table string) (bool, error) {
+	place, err := t.conn.Place(ctx, table)
+	if err != nil {
+		return false, t.fault(t.place(), err)
 	}
-	return p, strings.Join(shared, "; "), nil
+	for _, r := range t.order {
+		if r.sink.Table == "" {
+			continue
+		}
+		ours, err := t.conn.Place(ctx, r.sink.Table)
+		if err != nil {
+			return false, t.fault(t.tablePlace(r.sink), err)
+		}
+		if place == ours {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // deleteRow is the statement that removes a row of the table of epochs, for people.

@@ -16,7 +16,7 @@ func (t *Target) lasts(name string, table *Table) error {
 	}
 	return &Mismatch{
 		Code: CodeUnlogged, Err: errors.New("the table, or a partition of it, is unlogged: a crash of the server empties it, and what is published is gone"),
-		WayOut: fmt.Sprintf("make it a logged one: `ALTER TABLE %s SET LOGGED`; or do without exactly once: `idempotence: none` in the sinks of the connection", name),
+		WayOut: fmt.Sprintf("make it a logged one: `ALTER TABLE %s SET LOGGED`, of a partitioned table each partition; or do without exactly once: `idempotence: none` in the sinks of the connection", name),
 	}
 }
 

@@ -72,7 +72,9 @@ type badRow struct {
 func (s *sieving) search(ctx context.Context) error {
 	for _, s.way = range ways {
 		found := len(s.bad)
-		if err := s.scan(ctx); err != nil {
+		err := s.scan(ctx)
+		enough := errors.Is(err, errEnough)
+		if err != nil && !enough {
 			return err
 		}
 		if len(s.bad) == found {
@@ -82,6 +84,9 @@ func (s *sieving) search(ctx context.Context) error {
 			if err := s.spare(ctx, found); err != nil {
 				return err
 			}
+		}
+		if enough {
+			return err
 		}
 		s.leaveOut()
 		taken, err := s.whole(ctx)

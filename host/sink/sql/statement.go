@@ -190,7 +190,7 @@ func (p *statementParser) parameter(s string) error {
 	}
 	col := p.schema.Index(name)
 	if col < 0 {
-		return fmt.Errorf("parameter :%s: the schema has no such column", name)
+		return fmt.Errorf("parameter :%s: the schema has no such column (a colon that is none of a parameter has a blank behind it)", name)
 	}
 	p.columns = append(p.columns, col)
 	p.replace(p.dialect.param+strconv.Itoa(len(p.columns)), length)

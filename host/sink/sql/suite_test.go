@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -12,16 +13,17 @@ import (
 func suitePlace(t *testing.T, w *world, guarantee sink.Guarantee, s sql.Sink) sinktest.Place {
 	s.Name, s.Table, s.Create = "rows", "numbers", true
 	s.Schema = schema(t, "i: int64 not null, t: string")
-	openTable := func(table string) func(t *testing.T) sink.Target {
+	openAs := func(connection, table string) func(t *testing.T) sink.Target {
 		s := s
 		s.Table = table
 		return func(t *testing.T) sink.Target {
-			return w.target(t, s, func(cfg *sql.Config) { cfg.Guarantee = guarantee })
+			return w.target(t, s, func(cfg *sql.Config) { cfg.Guarantee, cfg.Connection = guarantee, cmp.Or(connection, cfg.Connection) })
 		}
 	}
-	open := openTable(s.Table)
+	open := openAs("", s.Table)
+	alias := map[string]string{"sqlite": "main.Numbers", "postgres": w.schema + ".numbers"}[w.kind]
 	p := sinktest.Place{
-		Sink: "rows", Open: open, Elsewhere: openTable("elsewhere"), Shared: true,
+		Sink: "rows", Open: open, Alias: openAs("renamed", alias), Elsewhere: openAs("", "elsewhere"), Shared: true,
 		Value:  func(i int) string { return fmt.Sprintf(`{"i":%d,"t":"text %d"}`, i, i) },
 		Misfit: `{"i":null}`,
 		Visible: func(t *testing.T) []string {

@@ -190,3 +190,30 @@ func TestRowsThatNeedEachOther(t *testing.T) {
 		})
 	}
 }
+
+// TestMostRefused: a row that another one stood in the way of is none of those that are refused, also where as many are found as
+// are looked for.
+func TestMostRefused(t *testing.T) {
+	for _, n := range []int{998, 999, 1000, 1200} {
+		onEach(t, func(t *testing.T, w *world) {
+			w.script(t, "CREATE TABLE y (id bigint PRIMARY KEY); INSERT INTO y VALUES (1); "+
+				"CREATE TABLE x (id bigint PRIMARY KEY, p bigint REFERENCES y (id) DEFERRABLE INITIALLY DEFERRED)")
+			var records []kv
+			for i := range n {
+				records = append(records, kv{value: fmt.Sprintf(`{"id":%d,"p":777}`, i)})
+			}
+			records = append(records, values(`{"id":0,"p":1}`, `{"id":50000,"p":1}`)...)
+			target := w.open(t, sql.Sink{Table: "x", Schema: schema(t, "id: int64, p: int64")})
+			_, err := target.Stage(t.Context(), output(0, "rows", laneOf(t, target, "rows", records)))
+			var r *sink.Refused
+			if !errors.As(err, &r) || len(r.Rows) == 0 {
+				t.Fatalf("%d: %v, want refused rows", n, err)
+			}
+			for _, row := range r.Rows {
+				if row.Row >= int64(n) {
+					t.Errorf("%d: row %d is refused: %s", n, row.Row, row.Misfit.Reason)
+				}
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,8 +212,22 @@ func typeName(t rows.Type) string {
 	return "TEXT"
 }
 
-// Place implements sql.Conn: a job has one connection to a file.
-func (c *Conn) Place(context.Context, string) (string, error) { return "", nil }
+// Place implements sql.Conn. Letters of ASCII are the same in either case, and main is the schema of the file.
+func (c *Conn) Place(_ context.Context, name string) (string, error) {
+	n, err := sql.ParseName(name)
+	if err != nil {
+		return "", err
+	}
+	fold := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= 'A' && r <= 'Z' {
+				return r + 'a' - 'A'
+			}
+			return r
+		}, s)
+	}
+	return fmt.Sprintf("%q.%q.%q", c.path, fold(cmp.Or(n.Schema, "main")), fold(n.Table)), nil
+}
 
 // MayCreate implements sql.Conn: who may write to the file may make tables.
 func (c *Conn) MayCreate(context.Context, string) error { return nil }
