@@ -102,7 +102,8 @@ type Conn struct {
 	use sql.Use
 	// copyBuf is the buffer of the last COPY.
 	copyBuf []byte
-	bound   int // statements that were prepared
+	bound   int  // statements that were prepared
+	marks   bool // markQuery is prepared
 }
 
 // Connect implements sql.Database.
@@ -157,11 +158,35 @@ const statementGrace = 5 * time.Second
 func (c *Conn) Query(ctx context.Context, query string, args ...string) ([][]string, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	values := make([][]byte, len(args))
-	for i, a := range args {
-		values[i] = []byte(a)
+	return texts(c.pg.ExecParams(ctx, query, values(args), nil, nil, nil))
+}
+
+// marking names the prepared markQuery.
+const marking = "wasmill_mark"
+
+// queryMark runs markQuery, which is asked at each batch: to plan it takes longer than to run it, so that it is prepared once.
+func (c *Conn) queryMark(ctx context.Context, table string) ([][]string, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	if !c.marks {
+		if _, err := c.pg.Prepare(ctx, marking, markQuery, nil); err != nil {
+			return nil, err
+		}
+		c.marks = true
 	}
-	r := c.pg.ExecParams(ctx, query, values, nil, nil, nil).Read()
+	return texts(c.pg.ExecPrepared(ctx, marking, values([]string{table}), nil, nil))
+}
+
+func values(args []string) [][]byte {
+	out := make([][]byte, len(args))
+	for i, a := range args {
+		out[i] = []byte(a)
+	}
+	return out
+}
+
+func texts(result *pgconn.ResultReader) ([][]string, error) {
+	r := result.Read()
 	if r.Err != nil {
 		return nil, r.Err
 	}

@@ -70,7 +70,7 @@ const markQuery = "SELECT concat((SELECT string_agg(q::text, ' ') FROM (" + tabl
 
 // markOf returns the mark of a table, which is empty when there is none.
 func (c *Conn) markOf(ctx context.Context, n sql.Name) (string, error) {
-	got, err := c.Query(ctx, markQuery, n.Quoted())
+	got, err := c.queryMark(ctx, n.Quoted())
 	if err != nil || len(got) == 0 {
 		return "", err
 	}
