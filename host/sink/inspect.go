@@ -16,8 +16,8 @@ type Inspector interface {
 
 // Heir is a Target whose place may hold what the query published that its checkpoint was forked from.
 type Heir interface {
-	// PublishedBy says what another query has published, by a target of this one's name, in the places that this one publishes
-	// to; checkpoint.NoBatch when there is nothing. disown is how a person says that it lies there no longer; "": there is no
+	// PublishedBy says what another query has published, by a target of whatever name, in the places that this one publishes to;
+	// checkpoint.NoBatch when there is nothing. disown is how a person says that it lies there no longer; "": there is no
 	// way. It may be called with the target open or not, and writes nothing.
 	PublishedBy(ctx context.Context, query string) (p Published, disown string, err error)
 }
